@@ -1,0 +1,72 @@
+# Needs Python 3.11 or newer with venv, and make. `make PYTHON=python3.13 test` chooses an interpreter.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+RUN    := $(VENV)/.installed-run
+DEV    := $(VENV)/.installed-dev
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+DEMO   := $(BIN)/onrecord chat examples/hotel.py:agent --store demo.db --session demo
+TESTS  := $(BIN)/python -m pytest
+LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+          --no-header --no-annotate --upgrade
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check docs bench lock snapshots coverage format clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: $(RUN)  ## a chat with the example agent, kept in demo.db; without a terminal a scripted customer plays it
+	@if [ -t 0 ]; then $(DEMO); else $(DEMO) < examples/hotel_customer.txt; fi
+
+test: $(DEV)  ## everything: gates, budgets, then all tests
+	$(BIN)/python -m gates.run
+	@if [ -d tests/bench ]; then $(TESTS) -q -m bench -p no:randomly tests/bench; fi
+	$(BIN)/python -m coverage run -m pytest -m "not bench and not live"
+
+check: $(DEV)  ## the gates alone: types, lint, layers, snapshots, documents
+	$(BIN)/python -m gates.run
+
+docs: $(DEV)  ## builds the documentation into site/
+	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m gates.site_self_contained
+
+bench: $(DEV)  ## the benchmarks, with their tables
+	$(BIN)/python -m benchmarks.run
+
+snapshots: $(DEV)  ## rewrites every snapshot; look at the difference before you commit it
+	$(BIN)/python -m gates.public_api --write
+	$(BIN)/python -m gates.names_snapshot --write
+	$(BIN)/python -m gates.help_pages --write
+	$(TESTS) -q -m "not bench and not live" --write-snapshots || [ $$? -eq 5 ]
+
+lock: $(DEV)  ## resolves the lock files anew
+	$(PIP) install uv
+	$(LOCK) --extra dev -o requirements/dev.txt pyproject.toml requirements/build.in
+	$(LOCK) -c requirements/dev.txt -o requirements/run.txt pyproject.toml requirements/build.in
+
+coverage: $(DEV)  ## which lines and branches no test reaches
+	$(BIN)/python -m coverage run -m pytest -q -m "not bench and not live"
+	$(BIN)/python -m coverage report --show-missing --skip-covered
+
+format: $(DEV)  ## formats the code and mends what can be mended safely
+	$(BIN)/python -m ruff check --fix-only --quiet
+	$(BIN)/python -m ruff format --quiet
+
+clean:  ## removes the environment, caches and what was built
+	rm -rf $(VENV) site build dist .coverage .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "onrecord needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN): requirements/run.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements/run.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): requirements/dev.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
