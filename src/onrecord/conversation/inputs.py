@@ -1,0 +1,186 @@
+"""What starts a turn, what a person is asked, and the names turns are known by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from onrecord.conversation.content import Part
+from onrecord.conversation.identity import SessionKey
+from onrecord.jsonio import Json
+from onrecord.timing import iso_ms
+
+__all__ = (
+    "Answered",
+    "Ask",
+    "AskField",
+    "Happened",
+    "Input",
+    "Interruption",
+    "Question",
+    "Said",
+    "Started",
+    "Woke",
+    "approved",
+    "declined",
+    "input_key",
+    "row_key",
+    "trigger_key",
+    "turn_id",
+)
+
+OnMessage = Literal["hold", "answer", "drop"]
+
+
+class _Content(Struct, frozen=True):
+    content: str | tuple[Part, ...]
+
+
+class Said(_Content, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="said"):
+    """A person wrote or spoke. ``key`` is the channel's message id: with it a replay is recognised."""
+
+    key: str | None = None
+    at: datetime | None = None
+    notice: str | None = None
+    reply_to: str | None = None
+    reply_preview: str = ""
+    speaks: bool = True
+    agent: str = ""
+
+
+class _Name(Struct, frozen=True):
+    name: str
+
+
+class Happened(_Name, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="happened"):
+    """Something happened in the host; ``key`` makes the same event recognisable."""
+
+    key: str
+    payload: Json = None
+    hop: int = 0
+
+
+class Started(_Name, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="started"):
+    """The host starts something by hand: a flow, a recipe."""
+
+    key: str
+    input: Json = None
+    hop: int = 0
+
+
+class _Key(Struct, frozen=True):
+    key: str
+
+
+class Woke(_Key, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="woke"):
+    """A wake that a turn armed has come due."""
+
+    at: datetime | None = None
+    payload: Json = None
+
+
+class Answered(_Key, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="answered"):
+    """A person answered the question with this key: with a value, or by approving or declining."""
+
+    value: Json = None
+    approved: bool | None = None
+    by: str = ""
+    note: str = ""
+
+
+Input = Said | Happened | Started | Woke | Answered
+
+
+class AskField(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing a question wants to know; ``schema`` is JSON Schema for its value."""
+
+    name: str
+    ask: str = ""
+    schema: Mapping[str, Json] = {}
+    required: bool = True
+
+
+class _Question(Struct, frozen=True):
+    text: str
+
+
+class Ask(_Question, frozen=True, kw_only=True, omit_defaults=True):
+    """Returned by a rule, a reply hook or a handler: a person must answer before the turn goes on.
+
+    ``private`` (consent addresses and the like) reaches only `TurnResult.private` and is never recorded.
+    ``on_message`` says what another message does while the question is open.
+    """
+
+    fields: tuple[AskField, ...] = ()
+    detail: Json = None
+    audience: str | None = None
+    on_message: OnMessage = "hold"
+    private: Mapping[str, str] = {}
+
+
+class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An open question: ``key`` is ``{turn}/q{n}``; ``by`` names the rule, tool or ``agent:name`` that asks."""
+
+    key: str
+    text: str
+    by: str
+    call: str | None = None
+    fields: tuple[AskField, ...] = ()
+    detail: Json = None
+    audience: str = "speaker"
+    on_message: OnMessage = "hold"
+
+
+class Interruption(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="interruption"):
+    """A person stopped or talked over a turn; ``heard`` is an offset into its shown text."""
+
+    id: str
+    turn: str = ""
+    cause: str = "stopped"
+    heard: int | None = None
+    receipt: Json = None
+
+
+def approved(question: Question, *, by: str, note: str = "") -> Answered:
+    """The answer that lets a question's action go ahead."""
+    return Answered(question.key, approved=True, by=by, note=note)
+
+
+def declined(question: Question, *, by: str, note: str = "") -> Answered:
+    """The answer that refuses a question's action."""
+    return Answered(question.key, approved=False, by=by, note=note)
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="+@,; !$'()=&?")
+
+
+def input_key(input: Input) -> str:
+    """The key by which a replay of this input is recognised, or an empty string when it has none of its own."""
+    if isinstance(input, (Said, Happened)) and input.key:
+        return row_key(input, "")
+    return ""
+
+
+def row_key(input: Input, nonce: str) -> str:
+    """``{kind}:{name}:{key}``, percent-encoded by part; ``nonce`` is the key of an input without one."""
+    kind = input.__struct_config__.tag
+    name = input.name if isinstance(input, (Happened, Started)) else ""
+    return f"{kind}:{_part(name)}:{_part(input.key or nonce)}"
+
+
+def turn_id(session: SessionKey, row: str, n: int) -> str:
+    """``{session}:{row key}~{n}``; ``n`` is the row's number in its store, without a store `Session.seq` at open."""
+    return f"{_part(session.id)}:{row}~{n}"
+
+
+def trigger_key(input: Input, now: datetime) -> str:
+    """What flows key runs by: the input's key, else its ``at``, else the turn's first now (ISO, milliseconds, Z)."""
+    if input.key:
+        return input.key
+    at = getattr(input, "at", None)
+    return iso_ms(at if isinstance(at, datetime) else now)

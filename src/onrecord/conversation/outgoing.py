@@ -1,0 +1,110 @@
+"""What leaves a turn: messages to deliver, wakes to arm, outcome lines, and the live deltas of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from onrecord.conversation.content import Citation, Mark
+from onrecord.conversation.identity import SessionKey
+from onrecord.jsonio import Json
+
+__all__ = (
+    "CallDelta",
+    "CitationDelta",
+    "Delta",
+    "MarkDelta",
+    "Outcome",
+    "Outgoing",
+    "ReasoningDelta",
+    "SearchDelta",
+    "TextDelta",
+    "Wake",
+)
+
+
+class Outgoing(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="out"):
+    """A message to deliver; ``key`` is deterministic, so a channel can drop a repeat. ``after_ms`` delays it."""
+
+    key: str
+    text: str
+    kind: Literal["ai", "verbatim"] = "ai"
+    media: str | None = None
+    after_ms: int = 0
+    marks: tuple[Mark, ...] = ()
+    speaks: bool = True
+    about: Mapping[str, str] = {}
+
+
+class Wake(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A timer that a turn arms: at ``at`` the session takes a `Woke` with this key."""
+
+    key: str
+    at: datetime
+    payload: Json = None
+    replaces: str | None = None
+    session: SessionKey | None = None
+
+
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A coded line saying what a director did or skipped."""
+
+    kind: str
+    status: str
+    code: str | None = None
+    message: str = ""
+    detail: Json = None
+    key: str | None = None
+    next: str | None = None
+    until: datetime | None = None
+    at: datetime | None = None
+    llm_calls: int = 0
+    about: Mapping[str, Json] = {}
+
+
+class TextDelta(Struct, frozen=True):
+    """A piece of the reply, in order; ``at`` is its offset in the text streamed by this turn so far."""
+
+    text: str
+    at: int = 0
+
+
+class MarkDelta(Struct, frozen=True):
+    """A control token at its place in the reply."""
+
+    mark: Mark
+    at: int = 0
+
+
+class ReasoningDelta(Struct, frozen=True):
+    """A piece of the model's reasoning, where the wire shows it."""
+
+    text: str
+
+
+class CallDelta(Struct, frozen=True, kw_only=True):
+    """A tool call started (``status`` ``asked``) or ended (its final status)."""
+
+    id: str
+    name: str
+    status: str
+    args: Mapping[str, Json] = {}
+
+
+class SearchDelta(Struct, frozen=True, kw_only=True):
+    """A search that the provider runs changed state."""
+
+    id: str
+    status: str
+
+
+class CitationDelta(Struct, frozen=True):
+    """Sources of text streamed so far."""
+
+    citations: tuple[Citation, ...]
+
+
+Delta = TextDelta | MarkDelta | ReasoningDelta | CallDelta | SearchDelta | CitationDelta

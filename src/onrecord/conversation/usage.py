@@ -1,0 +1,38 @@
+"""What a model call cost, and how it ended."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+__all__ = ("FINISHES", "ModelUse", "Usage")
+
+FINISHES = ("stop", "length", "calls", "content", "refusal", "unknown")
+"""How a reply ends: done, cut at the output cap, asking for tools, filtered, refused, not said."""
+
+
+class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tokens counted by the provider; ``input_tokens`` includes the cached ones."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+class ModelUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which model really answered, in which scope, at what cost. ``usage`` is None when nobody counted."""
+
+    provider: str
+    model: str
+    scope: str = ""
+    usage: Usage | None = None
+    finish: str = "stop"
+    latency_ms: int = 0

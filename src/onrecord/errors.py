@@ -1,0 +1,224 @@
+"""Every exception onrecord raises on purpose.
+
+OnrecordError                 .code (stable)  .hint (what to do)
+├─ ConfigurationError         while building: ToolInvalid, FeatureConflict, MissingDependency
+├─ UsageError                 called wrongly: an answer without a question, an option without an owner
+├─ TurnError                  .result: the turn's entries and session are kept
+│   ├─ MessageDenied          .moment .rule .reason (never the content)
+│   ├─ AnswerRefused
+│   ├─ FeatureFailed          .feature .moment
+│   └─ LimitReached           tokens, cost, time, rounds
+├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .result
+├─ OutputInvalid              from result.output
+├─ RecordInvalid              a record file or line that cannot be read
+└─ StoreError ─ SessionConflict   .expected .found
+
+Messages quote names with ``!r`` and never hold message content, tool arguments or credentials.
+Denials inside a turn and pauses are results, not exceptions; ``asyncio.CancelledError`` is never wrapped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from onrecord.turn.result import TurnResult
+
+__all__ = (
+    "AnswerRefused",
+    "ConfigurationError",
+    "ErrorKind",
+    "FeatureConflict",
+    "FeatureFailed",
+    "LimitReached",
+    "MessageDenied",
+    "MissingDependency",
+    "ModelError",
+    "OnrecordError",
+    "OutputInvalid",
+    "RecordInvalid",
+    "SessionConflict",
+    "StoreError",
+    "ToolInvalid",
+    "TurnError",
+    "UsageError",
+)
+
+ErrorKind = Literal[
+    "aborted",
+    "timeout",
+    "network",
+    "overload",
+    "rate",
+    "quota",
+    "auth",
+    "entitlement",
+    "context",
+    "model",
+    "invalid",
+    "content",
+    "unknown",
+]
+
+
+class OnrecordError(Exception):
+    """Root of all errors of the library: ``code`` is stable across releases, ``hint`` says what to do."""
+
+    default_code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, code: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code or self.default_code
+        self.hint = hint
+
+
+class ConfigurationError(OnrecordError):
+    """An agent, tool, model name or store was declared in a way that cannot work. Raised while building."""
+
+    default_code = "configuration"
+
+
+class ToolInvalid(ConfigurationError):
+    """A tool's declaration is wrong: a duplicate id, parameters that are no JSON Schema object, a bad trait."""
+
+    default_code = "tool-invalid"
+
+
+class FeatureConflict(ConfigurationError):
+    """Two features want something only one can have, or a feature cannot work with this agent."""
+
+    default_code = "feature-conflict"
+
+
+class MissingDependency(ConfigurationError):
+    """An optional library is not installed; ``hint`` holds the exact command that installs it."""
+
+    default_code = "missing-dependency"
+
+
+class UsageError(OnrecordError):
+    """The library was called in a way its contract rules out."""
+
+    default_code = "usage"
+
+
+class TurnError(OnrecordError):
+    """A turn ended without an answer. ``result`` keeps its entries and session, so nothing is lost."""
+
+    default_code = "turn-failed"
+
+    def __init__(self, message: str, *, code: str = "", hint: str = "") -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.result: TurnResult[object] | None = None
+
+
+class MessageDenied(TurnError):
+    """A rule denied the message at the ``input`` moment. Holds the rule and its reason, never the content."""
+
+    default_code = "message-denied"
+
+    def __init__(self, moment: str, rule: str, reason: str) -> None:
+        super().__init__(f"rule {rule!r} denied the message at {moment}: {reason}")
+        self.moment, self.rule, self.reason = moment, rule, reason
+
+
+class AnswerRefused(TurnError):
+    """A rule refused the answer at the ``output`` moment; nothing of it was shown."""
+
+    default_code = "answer-refused"
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(f"rule {rule!r} refused the answer: {reason}")
+        self.moment, self.rule, self.reason = "output", rule, reason
+
+
+class FeatureFailed(TurnError):
+    """A feature's hook raised, or broke its contract, at a moment that cannot be turned into a denial."""
+
+    default_code = "feature-failed"
+
+    def __init__(self, feature: str, moment: str, problem: str) -> None:
+        super().__init__(f"feature {feature!r} failed at {moment}: {problem}")
+        self.feature, self.moment = feature, moment
+
+
+class LimitReached(TurnError):
+    """A budget of tokens, cost, time or rounds was used up."""
+
+    default_code = "limit-reached"
+
+
+class ModelError(OnrecordError):
+    """A model call failed.
+
+    ``kind`` is one of `ErrorKind`; ``retry_after`` is in seconds and ``reset_at`` an instant, both as the
+    provider stated them; ``started`` is True once a chunk or call reached the caller, after which nothing is retried.
+    ``result`` is set when text was already shown and the turn therefore ended as failed.
+    """
+
+    default_code = "model"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: ErrorKind = "unknown",
+        provider: str = "",
+        status: int | None = None,
+        retry_after: float | None = None,
+        reset_at: datetime | None = None,
+        window: str | None = None,
+        should_retry: bool | None = None,
+        started: bool = False,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, code=f"model-{kind}", hint=hint)
+        self.kind: ErrorKind = kind
+        self.provider = provider
+        self.status = status
+        self.retry_after = retry_after
+        self.reset_at = reset_at
+        self.window = window
+        self.should_retry = should_retry
+        self.started = started
+        self.result: TurnResult[object] | None = None
+
+
+class OutputInvalid(OnrecordError):
+    """Read from ``result.output``: the answer did not fit the declared output type and no fallback supplied a value.
+
+    ``problem`` says what does not fit, ``path`` where (empty for the whole); neither holds the answer's text.
+    """
+
+    default_code = "output-invalid"
+
+    def __init__(self, problem: str, *, path: str = "", hint: str = "") -> None:
+        super().__init__(f"the answer is not a valid output{f' at {path!r}' if path else ''}: {problem}", hint=hint)
+        self.problem, self.path = problem, path
+
+
+class RecordInvalid(OnrecordError):
+    """A record file or line cannot be read, or does not fold. Names the line."""
+
+    default_code = "record-invalid"
+
+
+class StoreError(OnrecordError):
+    """The store could not do what was asked; nothing was half-written."""
+
+    default_code = "store"
+
+
+class SessionConflict(StoreError):
+    """The session in the store is not the one this change was made from; load it again and replay the input."""
+
+    default_code = "session-conflict"
+
+    def __init__(self, session: str, *, expected: int, found: int) -> None:
+        super().__init__(
+            f"session {session!r} is at version {found}, the change was made from version {expected}",
+            hint="load the session again and take the same input once more",
+        )
+        self.expected, self.found = expected, found

@@ -1,0 +1,114 @@
+"""The model port, and what a model's card says it can do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Literal, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from onrecord.jsonio import Json, dumps
+from onrecord.models.chunks import Chunk
+from onrecord.models.names import model_named
+from onrecord.models.request import Request, Settings, Wire
+
+__all__ = ("Model", "ModelCard", "Preset", "preset", "scope_of")
+
+
+class ModelCard(Struct, frozen=True, kw_only=True):
+    """What a model can do, and where it lives.
+
+    ``base_url`` is None for models without an endpoint. ``arrays`` is whether message content may be a list;
+    ``needs_tools_with_calls`` whether definitions must stay while old calls are shown; ``about`` is one sentence for
+    people, ``honest`` one that the command line shows before the first reply of a stand-in.
+    """
+
+    provider: str
+    model: str
+    protocol: str
+    base_url: str | None = None
+    context_tokens: int | None = None
+    output_tokens: int | None = None
+    images: bool = True
+    audio: bool = False
+    files: bool = True
+    tools: bool = True
+    hosted_search: bool = False
+    thinking: Literal["none", "budget", "adaptive"] = "none"
+    structured: Literal["native", "json", "prompt"] = "native"
+    structured_with_tools: bool = True
+    needs_tools_with_calls: bool = False
+    arrays: bool = True
+    about: str = ""
+    honest: str = ""
+
+    @property
+    def name(self) -> str:
+        """``provider:model``, as agents name it."""
+        return f"{self.provider}:{self.model}"
+
+
+class Model(Protocol):
+    """Streams chunks for a request. Wrappers (retries, fallbacks, presets) are models too."""
+
+    @property
+    def card(self) -> ModelCard: ...
+
+    def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
+        """The reply, ending in one `Finished`. Consumed under ``aclosing``; closing aborts the call. ModelError."""
+        ...
+
+    def wire(self, request: Request, /) -> Wire:
+        """The exact bytes this request would send, and what they cannot carry. Pure and synchronous."""
+        ...
+
+
+def scope_of(card: ModelCard, session: str | None) -> str:
+    """Where native output may be replayed: provider, endpoint, model, session. Never credentials."""
+    return dumps([card.provider, card.base_url, card.model, session]).decode()
+
+
+class Preset:
+    """A model with settings of its own; a request's own settings win field by field."""
+
+    def __init__(self, model: Model, settings: Settings) -> None:
+        self.model, self.settings = model, settings
+
+    @property
+    def card(self) -> ModelCard:
+        return self.model.card
+
+    def with_settings(self, request: Request) -> Request:
+        """The request with this preset's settings where its own say nothing."""
+        own, held = request.settings, self.settings
+        merged = {name: value for name in held.__struct_fields__ if (value := getattr(own, name)) not in (None, {})}
+        return replace(request, settings=replace(held, **merged) if merged else held)
+
+    def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
+        return self.model.stream(self.with_settings(request))
+
+    def wire(self, request: Request, /) -> Wire:
+        return self.model.wire(self.with_settings(request))
+
+
+def preset(
+    model: str | Model,
+    /,
+    *,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    max_tokens: int | None = None,
+    stop: tuple[str, ...] | None = None,
+    seed: int | None = None,
+    **extra: Json,
+) -> Model:
+    """A model that always runs with these settings: ``preset("openai:gpt-5", temperature=0.2, max_tokens=800)``.
+
+    ``extra`` goes into the request body as given. Raises ConfigurationError for an unknown model name.
+    """
+    held = model_named(model) if isinstance(model, str) else model
+    settings = Settings(
+        temperature=temperature, top_p=top_p, max_tokens=max_tokens, stop=stop, seed=seed, extra=extra
+    )
+    return Preset(held, settings)

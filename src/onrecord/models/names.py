@@ -1,0 +1,39 @@
+"""Model names such as ``openai:gpt-5-mini``: which provider package answers, imported on first use."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from onrecord.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from onrecord.models.model import Model
+
+__all__ = ("PROVIDERS", "model_named")
+
+PROVIDERS: dict[str, str] = {
+    "openai": "onrecord.providers.openai_chat.client",
+    "openrouter": "onrecord.providers.openai_compatible.vendors",
+    "deepseek": "onrecord.providers.openai_compatible.vendors",
+    "groq": "onrecord.providers.openai_compatible.vendors",
+    "zai": "onrecord.providers.openai_compatible.vendors",
+    "ollama": "onrecord.providers.openai_compatible.vendors",
+    "llamacpp": "onrecord.providers.openai_compatible.vendors",
+    "vllm": "onrecord.providers.openai_compatible.vendors",
+    "local": "onrecord.providers.local.client",
+    "offline": "onrecord.providers.offline.client",
+}
+"""Provider name to the module whose ``named(provider, model)`` builds the model. Data, so that nothing here imports up."""
+
+
+def model_named(name: str) -> Model:
+    """The model with this name, ``provider:model``. Raises ConfigurationError naming the nearest known provider."""
+    provider, _, model = name.partition(":")
+    if provider not in PROVIDERS:
+        near = get_close_matches(provider, PROVIDERS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known providers: {', '.join(sorted(PROVIDERS))}"
+        raise ConfigurationError(f"unknown model provider in {name!r}", hint=hint)
+    found: Model = import_module(PROVIDERS[provider]).named(provider, model)
+    return found

@@ -1,0 +1,372 @@
+"""The twenty-four core bodies: everything the core ever writes into a record.
+
+Features add kinds of their own; the core never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Raw, Struct
+
+from onrecord.conversation.content import Mark, Part, Structured, Text
+from onrecord.conversation.inputs import Answered, Input, Question
+from onrecord.conversation.messages import Block, CallStatus, ContextMessage, Note, Round
+from onrecord.conversation.outgoing import Outcome, Wake
+from onrecord.conversation.usage import Usage
+from onrecord.jsonio import Json
+from onrecord.record.entry import Body
+
+__all__ = (
+    "CORE_KINDS",
+    "ENDS",
+    "ContextAdded",
+    "DataPatched",
+    "Erased",
+    "HistoryChanged",
+    "ModelAttempted",
+    "ModelReplied",
+    "ModelRequested",
+    "Noted",
+    "OutcomeFiled",
+    "Pending",
+    "PieceFiled",
+    "PieceMark",
+    "Receipt",
+    "RoundSettled",
+    "SpanMark",
+    "SwapMark",
+    "TextSaid",
+    "ToolReturned",
+    "ToolStarted",
+    "TurnClosed",
+    "TurnFailed",
+    "TurnInput",
+    "TurnInterrupted",
+    "TurnOpened",
+    "TurnPaused",
+    "TurnResumed",
+    "VerdictFiled",
+    "WakeArmed",
+    "WakeDisarmed",
+)
+
+
+class Pending(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A paused turn: everything its next take needs, no entries required.
+
+    ``key`` names the verb that paused and ``place`` who asked inside it; ``rounds`` and ``data`` are that verb's so
+    far; ``done`` holds the results of verbs already performed; ``children`` paused sub-turns; the counters say where
+    entries, takes, rounds, questions and new ids go on counting, so that nothing is named twice.
+    """
+
+    turn: str
+    row: str
+    input: Input
+    now: datetime
+    key: str
+    place: str
+    question: Question
+    rounds: tuple[Round, ...] = ()
+    data: Mapping[str, Json] = {}
+    done: Mapping[str, Raw] = {}
+    children: Mapping[str, Raw] = {}
+    n: int = 0
+    take: int = 0
+    number: int = 0
+    asks: int = 0
+    ids: int = 0
+    outside: bool = False
+
+
+class PieceMark(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A prompt piece as a receipt keeps it: where it came from, its place, and the digest of its text."""
+
+    source: str
+    rank: int
+    digest: str
+    place: str = "system"
+
+
+class SpanMark(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A stretch of history as shown: unit indices, and the chained digest up to its end; or an inserted message."""
+
+    start: int = 0
+    stop: int = 0
+    chain: str = ""
+    insert: ContextMessage | None = None
+
+
+class SwapMark(Struct, frozen=True, kw_only=True):
+    """A tool result that this request showed otherwise."""
+
+    unit: int
+    call: int
+    shows: tuple[Part, ...]
+
+
+class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was sent, as digests: enough to rebuild the request and to prove every part of it.
+
+    ``units`` is the number of conversation units and ``own`` the first one of this brief; ``offers`` and ``shape``
+    are digests of texts filed once as ``piece.filed``; ``stable_until`` counts the units whose bytes the previous
+    request already had; ``body`` is the digest of the exact bytes sent.
+    """
+
+    pieces: tuple[PieceMark, ...] = ()
+    spans: tuple[SpanMark, ...] = ()
+    swaps: tuple[SwapMark, ...] = ()
+    marks: tuple[int, ...] = ()
+    units: int = 0
+    own: int = 0
+    carries: str = ""
+    offers: str = ""
+    shape: str = ""
+    choice: str = "auto"
+    settings: Mapping[str, Json] = {}
+    scope: str = ""
+    stable_until: int = 0
+    body: str = ""
+
+
+class TurnOpened(Body, frozen=True, kw_only=True, tag="turn.opened"):
+    """A turn begins; carries the input's key even when the input is denied and filed nowhere else.
+
+    ``outside``: it runs over the caller's history and leaves the conversation alone. ``drops`` names a paused turn
+    whose question this message dropped.
+    """
+
+    input_kind: str
+    row: str
+    now: datetime
+    input_key: str = ""
+    agent: str = ""
+    manifest: Mapping[str, Json] = {}
+    outside: bool = False
+    drops: str = ""
+
+
+class TurnInput(Body, frozen=True, kw_only=True, tag="turn.input"):
+    """The input as admitted, after the ``input`` hooks."""
+
+    input: Input
+    now: datetime
+
+
+class TurnPaused(Body, frozen=True, kw_only=True, tag="turn.paused"):
+    """A person must answer. The rounds of the paused verb are in the entries, the fold fills them in."""
+
+    pending: Pending
+
+
+class TurnResumed(Body, frozen=True, kw_only=True, tag="turn.resumed"):
+    """The answer reopened the turn."""
+
+    answer: Answered
+    now: datetime
+    manifest: Mapping[str, Json] = {}
+
+
+class TurnInterrupted(Body, frozen=True, kw_only=True, tag="turn.interrupted"):
+    """A person stopped turn ``of``; ``shown`` is the text released before that and in no ``said`` entry."""
+
+    id: str
+    cause: str
+    of: str
+    shown: tuple[Text | Mark, ...] = ()
+    heard: int | None = None
+    receipt: Json = None
+
+
+class TurnFailed(Body, frozen=True, kw_only=True, tag="turn.failed"):
+    """The take ended with an error: its code and class, never its message; ``shown`` as in ``turn.interrupted``."""
+
+    code: str
+    error: str
+    shown: tuple[Text | Mark, ...] = ()
+    row: str = ""
+
+
+class TurnClosed(Body, frozen=True, kw_only=True, tag="turn.closed"):
+    """The turn is settled."""
+
+    status: str
+
+
+class ModelRequested(Body, frozen=True, kw_only=True, tag="model.requested"):
+    """A request goes out for ``round``."""
+
+    round: str
+    purpose: str
+    model: str
+    receipt: Receipt | None = None
+
+
+class ModelAttempted(Body, frozen=True, kw_only=True, tag="model.attempted"):
+    """One attempt failed and another follows after ``wait_s`` seconds, possibly at another model."""
+
+    round: str
+    attempt: int
+    error: str
+    status: int | None = None
+    wait_s: float = 0.0
+    model: str = ""
+
+
+class ModelReplied(Body, frozen=True, kw_only=True, tag="model.replied"):
+    """The raw reply; ``shown`` is its filtered text where that differs."""
+
+    round: Round
+    purpose: str = "speak"
+    shown: str | None = None
+
+
+class RoundSettled(Body, frozen=True, kw_only=True, tag="round.settled"):
+    """A round as it stands after hooks or a verdict changed it, or a director's own call (``.../act0``)."""
+
+    round: Round
+
+
+class ToolStarted(Body, frozen=True, kw_only=True, tag="tool.started"):
+    """A handler starts, with the arguments that run; ``key`` is what `ToolContext.key` says."""
+
+    call: str
+    round: str
+    name: str
+    args: Mapping[str, Json]
+    key: str
+
+
+class ToolReturned(Body, frozen=True, kw_only=True, tag="tool.returned"):
+    """What the model reads of a call, filed in call order; the wall times are the handler's own.
+
+    ``changed`` is true when a rule replaced the result; ``spent`` is what a sub-agent used.
+    """
+
+    call: str
+    round: str
+    name: str
+    status: CallStatus
+    result: tuple[Part, ...] = ()
+    notes: tuple[Note, ...] = ()
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    spent: Usage | None = None
+
+
+class VerdictFiled(Body, frozen=True, kw_only=True, tag="verdict"):
+    """A feature changed, denied, asked, or said why; digests of before and after, not their text."""
+
+    moment: str
+    by: str
+    verdict: Literal["allow", "deny", "ask", "revise", "stop"]
+    why: str = ""
+    call: str = ""
+    before: str = ""
+    after: str = ""
+    data: Mapping[str, Json] = {}
+
+
+class OutcomeFiled(Body, frozen=True, kw_only=True, tag="outcome"):
+    """A coded line of what a director did or skipped."""
+
+    line: Outcome
+
+
+class TextSaid(Body, frozen=True, kw_only=True, tag="said"):
+    """The assistant said something: the governed text under its message key.
+
+    ``verbatim`` is a line no model wrote. With blank text it only says that somebody spoke elsewhere (``side``).
+    """
+
+    key: str
+    text: str
+    round: str = ""
+    verbatim: bool = False
+    shown: tuple[Text | Mark, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    media: str | None = None
+    after_ms: int = 0
+    about: Mapping[str, str] = {}
+    side: Literal["assistant", "user"] = "assistant"
+
+
+class DataPatched(Body, frozen=True, kw_only=True, tag="data.patched"):
+    """Session data changed, merged at the top level."""
+
+    patch: Mapping[str, Json]
+
+
+class WakeArmed(Body, frozen=True, kw_only=True, tag="wake.armed"):
+    """A timer was armed."""
+
+    wake: Wake
+
+
+class WakeDisarmed(Body, frozen=True, kw_only=True, tag="wake.disarmed"):
+    """A timer was disarmed."""
+
+    key: str
+
+
+class ContextAdded(Body, frozen=True, kw_only=True, tag="context.added"):
+    """The library or the application put text into the conversation."""
+
+    content: tuple[Text | Structured, ...]
+    authority: Literal["system", "developer", "data"] = "data"
+    writer: str = ""
+
+    @classmethod
+    def of(cls, input: Input) -> ContextAdded:
+        """What an input other than a message shows a model: data, without the force of an instruction."""
+        name = getattr(input, "name", None) or input.key or ""
+        payload = getattr(input, "payload", None) or getattr(input, "input", None)
+        kind = str(input.__struct_config__.tag)
+        return cls(content=(Structured(kind="domain-event", text=f"{kind}:{name}", payload=payload),), writer="input")
+
+
+class HistoryChanged(Body, frozen=True, kw_only=True, tag="history.changed"):
+    """The conversation itself changed: ``import`` (value: messages), ``edit`` (value: parts), ``remove``, ``reset``."""
+
+    op: Literal["import", "edit", "remove", "reset"]
+    by: str = ""
+    message: str = ""
+    call: str = ""
+    value: Raw | None = None
+
+
+class PieceFiled(Body, frozen=True, kw_only=True, tag="piece.filed"):
+    """A text that receipts refer to by digest, filed the first time it is sent."""
+
+    digest: str
+    text: str
+    source: str = ""
+
+
+class Noted(Body, frozen=True, kw_only=True, tag="note"):
+    """Something worth knowing that changes nothing."""
+
+    by: str
+    text: str
+    about: Mapping[str, Json] = {}
+
+
+class Erased(Body, frozen=True, kw_only=True, tag="erased"):
+    """What stood here was erased; only its kind is left."""
+
+    was: str
+    why: str
+    at: datetime
+
+
+CORE_KINDS: tuple[type[Body], ...] = (
+    TurnOpened, TurnInput, TurnPaused, TurnResumed, TurnInterrupted, TurnFailed, TurnClosed,
+    ModelRequested, ModelAttempted, ModelReplied, RoundSettled, ToolStarted, ToolReturned,
+    VerdictFiled, OutcomeFiled, TextSaid, DataPatched, WakeArmed, WakeDisarmed,
+    ContextAdded, HistoryChanged, PieceFiled, Noted, Erased,
+)  # fmt: skip
+
+ENDS = (TurnClosed, TurnPaused, TurnInterrupted, TurnFailed)
+"""The bodies that end a take; only with the first two do all folds read it."""

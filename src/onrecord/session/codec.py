@@ -1,0 +1,135 @@
+"""Sessions and messages as JSON: small state apart from its messages, or both packed together."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeVar, get_args, get_origin
+
+import msgspec
+from msgspec import Raw, Struct
+
+from onrecord.conversation.conversation import Conversation
+from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.conversation.log import Log
+from onrecord.conversation.messages import Message
+from onrecord.errors import StoreError
+from onrecord.jsonio import Json
+from onrecord.record.kinds import Pending
+from onrecord.session.session import Session, SlotState
+
+__all__ = (
+    "decode_message",
+    "decode_state",
+    "encode_message",
+    "encode_state",
+    "pack",
+    "slot_value",
+    "unpack",
+)
+
+T = TypeVar("T")
+
+
+class _Slot(Struct, frozen=True):
+    version: int
+    value: Raw
+
+
+class _State(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    key: SessionKey
+    version: int = 0
+    generation: int = 0
+    seq: int = 0
+    owner: Identity | None = None
+    parent: str | None = None
+    data: Mapping[str, Json] = {}
+    inputs: tuple[str, ...] = ()
+    interruptions: tuple[str, ...] = ()
+    pending: Pending | None = None
+    last_user_at: datetime | None = None
+    last_assistant_at: datetime | None = None
+    slots: Mapping[str, _Slot] = {}
+    digest_key: str = ""
+    filed: tuple[str, ...] = ()
+
+
+class _Packed(Struct, frozen=True):
+    state: _State
+    messages: tuple[Message, ...]
+
+
+def _plain(value: object) -> object:
+    """How a slot state's own types are written: a Log as a list."""
+    if isinstance(value, Log):
+        return list(value)
+    raise TypeError(f"a slot state holds a {type(value).__name__}, which JSON cannot keep")
+
+
+def _typed(kind: type, value: object) -> object:
+    if kind is Log or get_origin(kind) is Log:
+        (item,) = get_args(kind) or (Any,)
+        return Log(msgspec.convert(value, list[item]))  # type: ignore[valid-type]
+    raise TypeError(f"a slot state declares a {kind}, which JSON cannot give back")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+_state = msgspec.json.Decoder(_State).decode
+_packed = msgspec.json.Decoder(_Packed).decode
+decode_message = msgspec.json.Decoder(Message).decode
+_COPIED = tuple(name for name in _State.__struct_fields__ if name != "slots")
+
+
+def encode_message(message: Message) -> bytes:
+    """One message, as stores keep it."""
+    return _encode(message)
+
+
+def slot_value(slot: SlotState, kind: type[T]) -> T:
+    """A slot's state as its fold declares it; fresh from a store it is decoded here, once."""
+    if isinstance(slot.value, Raw):
+        return msgspec.json.decode(slot.value, type=kind, dec_hook=_typed)
+    value: T = slot.value
+    return value
+
+
+def _small(session: Session) -> _State:
+    slots = {
+        name: _Slot(slot.version, slot.value if isinstance(slot.value, Raw) else Raw(_encode(slot.value)))
+        for name, slot in session.slots.items()
+    }
+    return _State(**{name: getattr(session, name) for name in _COPIED}, slots=slots)
+
+
+def encode_state(session: Session) -> bytes:
+    """The small state of a session, without its messages."""
+    return _encode(_small(session))
+
+
+def _session(state: _State, conversation: Conversation) -> Session:
+    slots = {name: SlotState(slot.version, slot.value) for name, slot in state.slots.items()}
+    return Session(**{name: getattr(state, name) for name in _COPIED}, slots=slots, conversation=conversation)
+
+
+def decode_state(data: bytes, conversation: Conversation) -> Session:
+    """A session from its small state and its messages. StoreError when the state does not decode."""
+    try:
+        return _session(_state(data), conversation)
+    except msgspec.DecodeError as error:
+        raise StoreError(f"a stored session does not decode: {error}", code="store-corrupt") from None
+
+
+def pack(session: Session) -> bytes:
+    """A whole session in a few compressed bytes: what a process keeps of a conversation that waits."""
+    held = _Packed(_small(session), tuple(session.conversation.messages))
+    return zlib.compress(_encode(held), 1)
+
+
+def unpack(data: bytes) -> Session:
+    """The session that `pack` made bytes of. StoreError when the bytes are not a packed session."""
+    try:
+        held = _packed(zlib.decompress(data))
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise StoreError(f"these bytes are not a packed session: {error}", code="store-corrupt") from None
+    return _session(held.state, Conversation.of(held.messages))

@@ -1,0 +1,64 @@
+"""Session: the small immutable state of one conversation, beside its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct, field
+
+from onrecord.conversation.conversation import Conversation
+from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.conversation.inputs import Question
+from onrecord.jsonio import Json
+from onrecord.record.kinds import Pending
+
+__all__ = ("KEPT_FILED", "KEPT_INPUTS", "Session", "SlotState")
+
+KEPT_INPUTS = 50
+"""How many input keys and interruption ids a session remembers."""
+
+KEPT_FILED = 64
+"""How many digests of filed texts a session remembers; a forgotten one is filed once more."""
+
+
+class SlotState(Struct, frozen=True):
+    """What a feature's fold made, with the fold's version; fresh from a store ``value`` is still `msgspec.Raw`."""
+
+    version: int
+    value: Any
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """The state of one conversation.
+
+    ``version`` is written by the store only, ``generation`` is raised by a reset, ``seq`` is the number of the next
+    entry. ``pending`` is a paused turn. ``digest_key`` keys the digests of this session's receipts.
+    """
+
+    key: SessionKey
+    version: int = 0
+    generation: int = 0
+    seq: int = 0
+    owner: Identity | None = None
+    parent: str | None = None
+    data: Mapping[str, Json] = {}
+    inputs: tuple[str, ...] = ()
+    interruptions: tuple[str, ...] = ()
+    pending: Pending | None = None
+    last_user_at: datetime | None = None
+    last_assistant_at: datetime | None = None
+    slots: Mapping[str, SlotState] = {}
+    digest_key: str = ""
+    filed: tuple[str, ...] = ()
+    conversation: Conversation = field(default_factory=Conversation)
+
+    @property
+    def question(self) -> Question | None:
+        """What a person must answer before the paused turn goes on."""
+        return None if self.pending is None else self.pending.question
+
+    def __repr__(self) -> str:
+        paused = ", paused" if self.pending is not None else ""
+        return f"Session({self.key.id!r}, version={self.version}, {len(self.conversation.messages)} messages{paused})"

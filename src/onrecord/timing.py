@@ -1,0 +1,26 @@
+"""Instants as the library writes and compares them. Nothing here reads a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+__all__ = ("Clock", "iso_ms", "to_ms", "whole_ms")
+
+Clock = Callable[[], datetime]
+"""Returns the present instant with its UTC offset."""
+
+
+def whole_ms(at: datetime) -> datetime:
+    """The instant cut to milliseconds, as the record keeps it."""
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+
+def to_ms(at: datetime) -> int:
+    """Milliseconds since the epoch."""
+    return int(at.timestamp() * 1000)
+
+
+def iso_ms(at: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds and a ``Z``: the form that keys use."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
