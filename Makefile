@@ -29,7 +29,7 @@ check: $(DEV)  ## the gates alone: types, lint, layers, snapshots, documents
 	$(BIN)/python -m gates.run
 
 docs: $(DEV)  ## builds the documentation into site/
-	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m mkdocs build --strict
 	$(BIN)/python -m gates.site_self_contained
 
 bench: $(DEV)  ## the benchmarks, with their tables

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gates import coverage_floors, help_pages, links, locks, site_self_contained, wording
+from gates import coverage_floors, docs_site, help_pages, links, locks, site_self_contained, wording
 
 pytestmark = pytest.mark.integration
 
@@ -113,3 +113,18 @@ def test_coverage_below_a_floor_is_refused(tree: Tree) -> None:
     assert list(coverage_floors.problems(report, root)) == ["coverage: turn is at 70.0 %, its floor is 80 %"]
     report["files"]["src/onrecord/net/sse.py"] = {"summary": summary}
     assert "coverage: net has no floor in gates/coverage_floors.toml" in coverage_floors.problems(report, root)
+
+
+def test_a_broken_link_fails_the_build_of_the_site(tree: Tree) -> None:
+    """A page that is fine builds; a link to a page that is not there fails, and is named."""
+    config = "site_name: sample\ntheme: {name: material, font: false}\nplugins: []\n"
+    root = tree({"mkdocs.yml": config, "docs/index.md": "# Start\n"})
+    assert list(docs_site.problems(root)) == []
+    (root / "docs/index.md").write_text("# Start\n\n[gone](gone.md)\n")
+    assert any("gone.md" in line for line in docs_site.problems(root))
+
+
+def test_a_site_with_remote_fonts_is_refused(tree: Tree) -> None:
+    """The theme's default fonts come from another host; the gate sees them in the built pages."""
+    root = tree({"mkdocs.yml": "site_name: sample\ntheme: {name: material}\nplugins: []\n", "docs/index.md": "# A\n"})
+    assert any("loads https" in line for line in docs_site.problems(root))
