@@ -1,0 +1,234 @@
+"""Reading an open answer: the whole body or its events, with an eye on silence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Protocol
+
+from onrecord.errors import ErrorKind, ModelError
+from onrecord.net.sse import EventParser, EventTooLarge
+
+__all__ = ("Blame", "Reply", "Silence", "Watch")
+
+MIB = 1 << 20
+
+
+class Silence(Exception):
+    """Nothing came for too long: ``seconds`` is how long, ``nothing`` what came all the same."""
+
+    def __init__(self, seconds: float, *, nothing: str = "nothing") -> None:
+        super().__init__(seconds)
+        self.seconds, self.nothing = seconds, nothing
+
+
+class Stream(Protocol):
+    """What is used of the body's reader."""
+
+    async def readany(self) -> bytes: ...
+    def at_eof(self) -> bool: ...
+    def set_exception(self, exc: BaseException, /) -> None: ...
+    def _read_nowait(self, n: int, /) -> bytes: ...
+
+
+class Response(Protocol):
+    """What is used of the client's response."""
+
+    status: int
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def content(self) -> Stream: ...
+    @property
+    def closed(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+class Blame(Protocol):
+    """Makes the errors of one exchange: it knows provider, host and the client's exceptions."""
+
+    def error(
+        self, kind: ErrorKind, what: str, *, hint: str = "", status: int | None = None, started: bool = False
+    ) -> ModelError:
+        """An error in our own words."""
+
+    def failure(self, problem: BaseException, *, status: int | None = None, started: bool = False) -> ModelError:
+        """What an exception of the client means."""
+
+    def reset(self) -> BaseException | None:
+        """The reset that ended an answer of no stated length, if one did."""
+
+
+class Watch:
+    """Notices silence with one timer that looks at a time stamp, so that a read costs an assignment and no timer.
+
+    Before the answer it cancels the waiting task, as `asyncio.timeout` does; then it fails the body's stream.
+    """
+
+    __slots__ = ("_cancelling", "_loop", "_stream", "_task", "_timer", "clock", "expired", "limit", "since")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: float) -> None:
+        self._loop = loop
+        self.clock = loop.time
+        self.limit = limit
+        self.since = loop.time()  # when the present wait began; 0 while nobody waits
+        self.expired = False
+        self._task = asyncio.current_task(loop)
+        self._cancelling = self._task.cancelling() if self._task else 0
+        self._stream: Stream | None = None
+        self._timer: asyncio.TimerHandle | None = loop.call_later(limit, self._look)
+
+    def touch(self) -> None:
+        """The wait begins again, because something moved."""
+        self.since = self.clock()
+
+    def answered(self, stream: Stream) -> None:
+        """The head of the answer is here."""
+        self._stream = stream
+        self._task = None
+        self.since = 0.0
+
+    def took_over(self) -> bool:
+        """Whether a cancellation just received is this watch's own and nobody else's. Takes it back if it is."""
+        return self.expired and self._task is not None and self._task.uncancel() <= self._cancelling
+
+    def lower(self, limit: float) -> None:
+        """Another limit from here on."""
+        if limit < self.limit and self._timer is not None:
+            self._timer.cancel()
+            self._timer = self._loop.call_later(limit, self._look)
+        self.limit = limit
+
+    def stop(self) -> None:
+        """The exchange is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        now = self.clock()
+        due = (self.since or now) + self.limit
+        if due > now:
+            self._timer = self._loop.call_at(due, self._look)
+            return
+        self._timer = None
+        self.expired = True
+        if self._stream is not None:
+            self._stream.set_exception(Silence(self.limit))
+        elif self._task is not None:
+            self._task.cancel()
+
+
+class Reply:
+    """An open answer: status and headers are here, the body is still coming.
+
+    Read it once, with `read` or with `event_batches`. Header names are looked up in any case.
+    """
+
+    __slots__ = ("_blame", "_response", "_watch", "headers", "status")
+
+    def __init__(self, response: Response, watch: Watch, blame: Blame) -> None:
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+        self._watch = watch
+        self._blame = blame
+
+    async def read(self, limit: int = 64 * MIB) -> bytes:
+        """The whole body, or a `ModelError` when it is larger than ``limit``."""
+        stream, watch = self._response.content, self._watch
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while not stream.at_eof():
+                watch.since = watch.clock()
+                piece = await stream.readany()
+                pieces.append(piece)
+                size += len(piece)
+                if size > limit:
+                    break
+        except Exception as problem:  # noqa: BLE001 - every one of them is the network's
+            raise self._blame.failure(problem, status=self.status) from None
+        finally:
+            self._watch.stop()
+        if size > limit:
+            raise self._blame.error(
+                "invalid",
+                f"sent an answer of more than {limit} bytes",
+                status=self.status,
+                hint="ask for less in one answer",
+            )
+        self._check_end(started=False)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def event_batches(
+        self, *, silence_s: float, progress_s: float = 300.0, max_event: int = 32 * MIB
+    ) -> AsyncGenerator[list[bytes], None]:
+        """The ``data`` of the events, one list for each read from the network that completed any.
+
+        Ends when the answer ends as HTTP says it should, and raises `ModelError` when it is cut, when nothing comes
+        for ``silence_s``, when no event comes for ``progress_s`` though something does, or when one event is over
+        ``max_event``. Events that came whole before a cut are delivered first. The consumer's own time never counts.
+        An event its sender marked as an error is an `onrecord.net.sse.ErrorEvent`.
+        """
+        watch, stream = self._watch, self._response.content
+        parser = EventParser(max_event)
+        feed, clock, read = parser.feed, watch.clock, stream.readany
+        watch.lower(silence_s)
+        started, progress = False, 0.0
+        try:
+            while True:
+                now = watch.since = clock()
+                if not progress:
+                    progress = now
+                piece = await read()
+                if not piece:
+                    break
+                if events := feed(piece):
+                    watch.since = progress = 0.0
+                    yield events
+                    started = True
+                elif clock() - progress > progress_s:
+                    raise Silence(progress_s, nothing="nothing but keep-alives")  # noqa: TRY301 - told like any silence
+            watch.stop()
+            self._check_end(started=started)
+            if events := parser.close():
+                yield events
+        except (GeneratorExit, asyncio.CancelledError, ModelError):
+            raise
+        except EventTooLarge:
+            raise self._blame.error(
+                "invalid", f"sent one event of more than {max_event} bytes", status=self.status, started=started
+            ) from None
+        except Exception as problem:  # noqa: BLE001 - every one of them is the network's
+            if events := _arrived(stream, parser):
+                watch.since = 0.0
+                yield events
+                started = True
+            raise self._blame.failure(problem, status=self.status, started=started) from None
+        finally:
+            self.cut()
+
+    async def aclose(self) -> None:
+        """Ends the exchange: cuts the connection unless the whole answer has been read."""
+        self.cut()
+
+    def cut(self) -> None:
+        """`aclose` for callers that cannot wait; it never has to."""
+        self._watch.stop()
+        if not self._response.closed:
+            self._response.close()
+
+    def _check_end(self, *, started: bool) -> None:
+        """Without a stated length the end of the connection is the end of the body, unless it was a reset."""
+        if (problem := self._blame.reset()) is not None:
+            raise self._blame.failure(problem, status=self.status, started=started)
+
+
+def _arrived(stream: Stream, parser: EventParser) -> list[bytes]:
+    """The events that had already arrived when the stream failed."""
+    try:
+        return parser.feed(stream._read_nowait(-1))  # noqa: SLF001 - the public reads raise the failure instead
+    except Exception:  # noqa: BLE001 - the failure of the stream is what gets reported
+        return []

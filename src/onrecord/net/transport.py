@@ -1,0 +1,369 @@
+"""HTTP for every provider: one aiohttp session per event loop, opened on first use and closed with the loop.
+
+    async with post(url, body, headers=headers, provider="openai") as reply:
+        if reply.status == 200:
+            async for events in reply.event_batches(silence_s=60):
+                ...
+
+What callers can rely on:
+
+- Every failure to get bytes is a `ModelError` of kind ``network``, ``timeout`` or ``invalid`` that names provider and
+  host, and never a header, a body or the rest of the address. A status is no failure, a redirect included: it is in
+  ``reply.status``.
+- Nothing is sent twice, with one exception: a kept-alive connection that turns out to be dead before a byte of the
+  answer arrived is replaced once by a new one.
+- Leaving the ``async with`` before the end of the answer, by an exception or by being cancelled, cuts the connection.
+- Cookies, ``.netrc`` and redirects are ignored, TLS is verified, proxies come from the environment at each call.
+- A session belongs to one event loop and one process. ``asyncio.run`` closes it; a forked child starts afresh.
+
+aiohttp is imported on first use, in a thread, because that takes a fifth of a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from onrecord.net.exchange import Endpoint, Exchange, Meaning
+from onrecord.net.loops import PerLoop
+from onrecord.net.reply import Reply, Response
+
+__all__ = ("Reply", "close", "get", "post", "prewarm")
+
+CONNECT_S = 30.0
+SLICE = 1 << 18  # of a large body, written at a time
+WHOLE = 1 << 16  # up to this size a body goes out in one piece with the head
+HEAD_LINE = 1 << 15  # longest status line or header field of an answer
+
+
+def post(
+    url: str,
+    body: bytes,
+    *,
+    headers: Mapping[str, str],
+    provider: str,
+    silence_s: float = 60.0,
+    connect_s: float = CONNECT_S,
+) -> Exchange:
+    """Sends ``body`` and is, as an async context manager, the open `Reply`.
+
+    ``silence_s`` bounds each wait in which nothing moves, ``connect_s`` each attempt to connect. ``provider`` is the
+    name errors begin with. The content type is JSON unless ``headers`` says otherwise.
+    """
+    return Exchange(_clients, "POST", url, body, headers, provider, silence_s, connect_s)
+
+
+def get(
+    url: str, *, headers: Mapping[str, str], provider: str, silence_s: float = 60.0, connect_s: float = CONNECT_S
+) -> Exchange:
+    """Like `post`, without a body: for lists of models."""
+    return Exchange(_clients, "GET", url, None, headers, provider, silence_s, connect_s)
+
+
+async def prewarm() -> None:
+    """Imports the HTTP client without blocking the loop and opens this loop's session."""
+    await _clients.open(asyncio.get_running_loop())
+
+
+async def close() -> None:
+    """Closes this loop's session and its connections now; the next request opens a new one."""
+    await _clients.close(asyncio.get_running_loop())
+
+
+class _AiohttpClient:
+    """The HTTP client of one event loop."""
+
+    def __init__(self, kit: _Kit, loop: asyncio.AbstractEventLoop) -> None:
+        import aiohttp
+
+        self._parts: _Kit = kit
+        self._connector = kit.connector(loop)
+        self._timeouts = {CONNECT_S: aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)}
+        self._endpoints: dict[str, Endpoint] = {}
+        self._session = aiohttp.ClientSession(
+            connector=self._connector,
+            cookie_jar=aiohttp.DummyCookieJar(loop=loop),
+            timeout=self._timeouts[CONNECT_S],
+            headers={"Accept-Encoding": "identity", "User-Agent": "onrecord"},
+            request_class=kit.request,
+            trust_env=False,
+            max_line_size=HEAD_LINE,
+            max_field_size=HEAD_LINE,
+        )
+        self.meaning = _meaning
+
+    def endpoint(self, url: str) -> Endpoint | None:
+        """The parsed address; the same few come again and again."""
+        if (known := self._endpoints.get(url)) is not None:
+            return known
+        from yarl import URL
+
+        try:
+            target = URL(url)
+        except ValueError:
+            return None
+        host, port = target.raw_host, target.port
+        if target.scheme not in {"http", "https"} or not host or not port:
+            return None
+        named = host if target.is_default_port() else f"{host}:{port}"
+        if len(self._endpoints) >= 256:
+            self._endpoints.clear()
+        self._endpoints[url] = made = Endpoint(target, target.scheme, host, port, named)
+        return made
+
+    async def request(
+        self,
+        method: str,
+        endpoint: Endpoint,
+        body: Any,
+        headers: Mapping[str, str],
+        proxy: str | None,
+        connect_s: float,
+    ) -> Response:
+        timeout = self._timeouts.get(connect_s)
+        if timeout is None:
+            import aiohttp
+
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
+        return await self._session.request(
+            method, endpoint.target, data=body, headers=headers, allow_redirects=False, proxy=proxy, timeout=timeout
+        )
+
+    def body(self, content: bytes, touch: Callable[[], None]) -> Any:
+        return self._parts.body(content, touch)
+
+    def is_stale(self, body: Any, problem: BaseException) -> bool:
+        """Whether a request failed on a connection kept from an earlier one, before anything of the answer came."""
+        wire = body.wire
+        return isinstance(problem, self._parts.broken) and wire is not None and wire.uses > 1 and not wire.heard
+
+    def drop_idle(self, endpoint: Endpoint) -> None:
+        self._connector.drop_idle(endpoint.name, endpoint.port)
+
+    async def aclose(self) -> None:
+        await self._session.close()
+
+    def abandon(self) -> None:
+        self._session.detach()  # a session that is never closed would complain when it is collected
+
+
+class _Kit(NamedTuple):
+    """The subclasses of aiohttp's parts that the transport needs, made once aiohttp is imported."""
+
+    connector: Any
+    request: Any
+    body: Any
+    broken: tuple[type[BaseException], ...]
+
+
+@cache
+def _kit() -> _Kit:
+    import aiohttp
+
+    body = _body_class()
+    return _Kit(
+        connector=_connector_class(_wire_class()),
+        request=_request_class(body),
+        body=body,
+        broken=(aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientConnectionResetError),
+    )
+
+
+def _wire_class() -> Any:
+    from aiohttp.client_proto import ResponseHandler
+
+    class Wire(ResponseHandler):
+        """A connection that knows how often it was used, whether the present answer has begun, and how it ended."""
+
+        uses = 0
+        heard = False
+        lost: BaseException | None = None
+
+        def data_received(self, data: bytes) -> None:
+            self.heard = True
+            super().data_received(data)
+
+        def connection_lost(self, exc: BaseException | None) -> None:
+            self.lost = exc
+            super().connection_lost(exc)
+
+        def close(self) -> None:
+            # A connection given up has nothing left to say: neither unsent bytes nor a TLS farewell may keep it open.
+            self.abort()
+
+    return Wire
+
+
+def _connector_class(wire: Any) -> Any:
+    import aiohttp
+    from aiohttp.resolver import ThreadedResolver
+
+    class Connector(aiohttp.TCPConnector):
+        """The pool: unlimited, because the number of turns is limited elsewhere or not at all."""
+
+        def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+            super().__init__(limit=0, keepalive_timeout=60, resolver=ThreadedResolver(loop=loop), loop=loop)
+            self._factory = partial(wire, loop=loop)
+            self._pid = os.getpid()
+
+        def drop_idle(self, host: str, port: int) -> None:
+            for key in [key for key in self._conns if key.host == host and key.port == port]:
+                for idle, _ in self._conns.pop(key):
+                    idle.close()
+
+        def __del__(self, *args: Any) -> None:
+            # In a forked child the sockets are the parent's, and so is the poller they are registered with.
+            if self._pid == os.getpid() and not self._loop.is_closed():
+                super().__del__(*args)
+
+    return Connector
+
+
+def _body_class() -> Any:
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.payload import Payload
+
+    class Body(Payload):
+        """A request body that is already bytes. It goes out in slices, none of them copied, and reports each."""
+
+        _autoclose = True
+
+        def __init__(self, content: bytes, touch: Callable[[], None]) -> None:
+            super().__init__(content, content_type="application/json")
+            self._size = len(content)
+            self.content = content
+            self.touch = touch
+            self.wire: Any = None
+
+        def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+            return self.content.decode(encoding, errors)
+
+        async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:  # noqa: ARG002
+            return self.content
+
+        async def write(self, writer: AbstractStreamWriter) -> None:
+            await self.write_with_length(writer, None)
+
+        async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:  # noqa: ARG002
+            whole = memoryview(self.content)
+            for start in range(0, len(whole), SLICE):
+                await writer.write(whole[start : start + SLICE])
+                self.touch()
+
+    return Body
+
+
+def _request_class(body: Any) -> Any:
+    import aiohttp
+    from aiohttp.client_reqrep import ClientRequest
+    from aiohttp.http_writer import StreamWriter
+
+    class Request(ClientRequest):
+        """Tells the body its connection, and sends a small one at once where aiohttp would start a task for it."""
+
+        async def send(self, conn: Any) -> aiohttp.ClientResponse:
+            sent, wire = self._body, conn.protocol
+            wire.uses += 1
+            wire.heard = False
+            if not isinstance(sent, body):
+                return await super().send(conn)
+            sent.wire = wire
+            if sent.size > WHOLE or wire.writing_paused or self.proxy is not None:
+                return await super().send(conn)
+            writer = StreamWriter(wire, self.loop)
+            await writer.write_headers(f"{self.method} {self.url.raw_path_qs} HTTP/1.1", self.headers)
+            await writer.write(sent.content, drain=False)
+            writer.set_eof()
+            self.response = self.response_class(
+                self.method,
+                self.original_url,
+                writer=None,
+                continue100=None,
+                timer=self._timer,
+                request_info=self.request_info,
+                traces=self._traces,
+                loop=self.loop,
+                session=self._session,
+                stream_writer=writer,
+            )
+            return self.response
+
+    return Request
+
+
+def _meaning(problem: BaseException) -> Meaning:
+    """What an exception of aiohttp means, in words of our own."""
+    import aiohttp
+
+    for kind, say in _refusals():
+        if isinstance(problem, kind):
+            return say(problem)
+    match problem:
+        case asyncio.TimeoutError():
+            return Meaning("timeout", "did not take the connection in time", "check the address and the network")
+        case aiohttp.ClientPayloadError():
+            return Meaning("network", "cut its answer off before the end")
+        case aiohttp.ClientResponseError():
+            return Meaning("invalid", "sent an answer that is not valid HTTP, or a header that is too long")
+        case aiohttp.InvalidURL() | ValueError():
+            return Meaning("invalid", "cannot be asked: the address or a header holds a character it must not")
+        case aiohttp.ClientConnectionError() | OSError():
+            return Meaning("network", "closed the connection")
+    return Meaning("unknown", f"could not be asked ({type(problem).__name__})")
+
+
+@cache
+def _refusals() -> list[tuple[type[BaseException], Callable[[Any], Meaning]]]:
+    """How each way of not getting a connection is reported; the narrower class comes first."""
+    import aiohttp
+
+    address = "check the address, that the server runs, and the network"
+    return [
+        (
+            aiohttp.ClientConnectorCertificateError,
+            lambda problem: Meaning(
+                "network",
+                f"showed a TLS certificate that is not trusted ({_reason(problem.certificate_error)})",
+                "fix the certificate, or name the authority that signed it in SSL_CERT_FILE",
+            ),
+        ),
+        (
+            aiohttp.ClientConnectorDNSError,
+            lambda _: Meaning("network", "has a name that cannot be resolved", "check the host name and the network"),
+        ),
+        (
+            aiohttp.ClientProxyConnectionError,
+            lambda problem: Meaning(
+                "network", f"is behind a proxy that cannot be reached ({_reason(problem.os_error)})", PROXY
+            ),
+        ),
+        (
+            aiohttp.ClientHttpProxyError,
+            lambda problem: Meaning("network", f"is behind a proxy that answered with status {problem.status}", PROXY),
+        ),
+        (
+            aiohttp.ClientConnectorError,
+            lambda problem: Meaning("network", f"cannot be reached ({_reason(problem.os_error)})", address),
+        ),
+    ]
+
+
+PROXY = "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, or name the host in NO_PROXY"
+
+
+def _reason(problem: BaseException) -> str:
+    """The system's own words for an error: they name no host and no address."""
+    if isinstance(problem, ssl.SSLCertVerificationError):
+        return problem.verify_message
+    if isinstance(problem, ssl.SSLError):
+        return (problem.reason or "TLS error").replace("_", " ").lower()
+    if isinstance(problem, OSError) and problem.errno:
+        return os.strerror(problem.errno).lower()
+    return type(problem).__name__
+
+
+_clients: PerLoop[_AiohttpClient] = PerLoop(lambda: partial(_AiohttpClient, _kit()))
