@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gates import dead_code, source_imports, type_checking_imports
+from gates import dead_code, reasons, source_imports, type_checking_imports
 
 pytestmark = pytest.mark.integration
 
@@ -71,3 +71,21 @@ def test_a_function_that_nobody_names_is_dead(tree: Tree) -> None:
     assert "unused function '_dead'" in line
     (root / "src/onrecord/a.py").write_text("def tested() -> None: ...\n")
     assert list(dead_code.problems(root)) == []
+
+
+@pytest.mark.parametrize("comment", ["noqa: BLE001", "type: ignore[misc]", "pragma: no cover", "noqa: A001, B002"])
+def test_looking_away_needs_a_reason(tree: Tree, comment: str) -> None:
+    """A silenced line says why on the same line."""
+    root = tree({"src/onrecord/a.py": f"x = 1  # {comment}\n"})
+    (line,) = reasons.problems(root)
+    assert line.startswith("src/onrecord/a.py:1: ")
+    assert "without a reason" in line
+    for reason in ("  # a handler may raise anything", " - a handler may raise anything"):
+        (root / "src/onrecord/a.py").write_text(f"x = 1  # {comment}{reason}\n")
+        assert list(reasons.problems(root)) == []
+
+
+def test_a_lint_exception_needs_a_reason(tree: Tree) -> None:
+    """Each rule that is ignored in the configuration has a comment behind it."""
+    root = tree({"pyproject.toml": 'ignore = [\n  "D107",  # the class says it\n  "D203",\n]\n'})
+    assert list(reasons.problems(root)) == ['pyproject.toml:3: "D203" is ignored without a reason']
