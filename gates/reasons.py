@@ -23,7 +23,8 @@ def problems(root: Path = ROOT) -> Iterator[str]:
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
                 found = SILENCED.search(line)
                 if found and not REASON.search(found["rest"]) and not _quoted(line, found.start()):
-                    yield f"{relative(path, root)}:{number}: {found[1]} without a reason; add `- why` or `# why` behind it"
+                    place = f"{relative(path, root)}:{number}"
+                    yield f"{place}: {found[1]} without a reason; add `- why` or `# why` behind it"
     config = root / "pyproject.toml"
     for number, line in enumerate(config.read_text(encoding="utf-8").splitlines() if config.exists() else (), start=1):
         if RULE.match(line) and '", "' not in line and "#" not in line:
