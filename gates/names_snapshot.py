@@ -5,6 +5,7 @@ A stored record is read for years, so a kind or code is never renamed in passing
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
+from enum import EnumType
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
@@ -70,6 +71,8 @@ def _error_codes(errors: ModuleType) -> Iterator[str]:
 
 
 def _numbers(holder: Any) -> Iterable[tuple[str, int]]:
+    if isinstance(holder, EnumType):
+        return [(name, int(value)) for name, value in holder.__members__.items()]
     return [(name, int(value)) for name, value in vars(holder).items() if name.isupper() and isinstance(value, int)]
 
 

@@ -4,7 +4,7 @@ Read from the source, so the file is the same on every Python version. Names are
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gates.report import ROOT, finish, python_files
@@ -36,8 +36,9 @@ def problems(root: Path = ROOT, *, write: bool = False) -> Iterator[str]:
 def _module(tree: ast.Module) -> Iterator[str]:
     public = _all_names(tree)
     defined: dict[str, list[str]] = {}
+    private = {n.name: n for n in tree.body if isinstance(n, ast.ClassDef) and n.name.startswith("_")}
     for node in tree.body:
-        for name, lines in _statement(node):
+        for name, lines in _statement(node, private):
             defined.setdefault(name, []).extend(lines)
     for name in sorted(public):
         yield from defined.get(name, [f"{name} = <loaded lazily>"])
@@ -55,11 +56,11 @@ def _all_names(tree: ast.Module) -> set[str]:
     return set()
 
 
-def _statement(node: ast.stmt) -> Iterator[tuple[str, list[str]]]:
+def _statement(node: ast.stmt, private: Mapping[str, ast.ClassDef]) -> Iterator[tuple[str, list[str]]]:
     if isinstance(node, Function):
         yield node.name, [_function(node)]
     elif isinstance(node, ast.ClassDef):
-        yield node.name, list(_class(node))
+        yield node.name, [_head(node), *_members(node, private)]
     elif isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Name):
@@ -72,17 +73,28 @@ def _statement(node: ast.stmt) -> Iterator[tuple[str, list[str]]]:
             yield alias.asname or alias.name, [f"{alias.asname or alias.name} from {node.module}"]
     elif isinstance(node, ast.If):
         for child in node.body:
-            yield from _statement(child)
+            yield from _statement(child, private)
 
 
-def _class(node: ast.ClassDef) -> Iterator[str]:
+def _head(node: ast.ClassDef) -> str:
     bases = [ast.unparse(base) for base in node.bases]
     bases += [f"{k.arg}={ast.unparse(k.value)}" for k in node.keywords if k.arg not in {"frozen", "omit_defaults"}]
-    yield f"class {node.name}({', '.join(bases)})"
+    return f"class {node.name}({', '.join(bases)})"
+
+
+def _members(node: ast.ClassDef, private: Mapping[str, ast.ClassDef]) -> Iterator[str]:
+    """Public fields and methods; those of a private base in the same module count as the class's own."""
+    for base in node.bases:
+        name = ast.unparse(base).split("[", maxsplit=1)[0]
+        if name in private:
+            yield from _members(private[name], private)
     for item in node.body:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and not item.target.id.startswith("_"):
             value = f" = {_short(item.value)}" if item.value else ""
             yield f"  {item.target.id}: {ast.unparse(item.annotation)}{value}"
+        elif isinstance(item, ast.Assign):
+            names = [t.id for t in item.targets if isinstance(t, ast.Name) and not t.id.startswith("_")]
+            yield from (f"  {name} = {_short(item.value)}" for name in names)
         elif isinstance(item, Function) and (not item.name.startswith("_") or item.name in {"__init__", "__call__"}):
             marks = "".join(f"@{ast.unparse(d)} " for d in item.decorator_list)
             yield f"  {marks}{_function(item)}"

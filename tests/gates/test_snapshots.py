@@ -1,7 +1,8 @@
 import sys
 from collections.abc import Callable
+from enum import IntEnum
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Literal
 
 import pytest
@@ -17,8 +18,12 @@ SOURCE = '''
 __all__ = ("Price", "ask", "LIMIT")
 LIMIT: int = 3
 
-class Price(Struct, frozen=True, kw_only=True):
+class _Head(Struct, frozen=True):
+    currency: str
+
+class Price(_Head, frozen=True, kw_only=True):
     """A price."""
+    FREE = 0
     total: int
     note: str = ""
     _hidden: int = 0
@@ -37,7 +42,9 @@ def test_public_api_shows_names_signatures_fields_and_methods(tree: Tree) -> Non
     assert text == (
         "onrecord.price\n"
         "  LIMIT: int = 3\n"
-        "  class Price(Struct, kw_only=True)\n"
+        "  class Price(_Head, kw_only=True)\n"
+        "    currency: str\n"
+        "    FREE = 0\n"
         "    total: int\n"
         "    note: str = ''\n"
         "    @property def free(self) -> bool\n"
@@ -75,7 +82,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     errors, kinds, moments = modules.values()
     errors.__dict__.update(Broken=Broken, ErrorKind=Literal["rate", "network"], __all__=("Broken",))
     kinds.__dict__.update(CORE_KINDS=(Opened,))
-    rank = SimpleNamespace(BASE=0, BRIEF=600)
+    rank = IntEnum("Rank", {"BASE": 0, "BRIEF": 600})
     moments.__dict__.update(MOMENTS=("input",), SLOTS={"input": {"RULES": 500, "CLOCK": 100}}, Rank=rank)
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
