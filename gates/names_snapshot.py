@@ -71,9 +71,8 @@ def _error_codes(errors: ModuleType) -> Iterator[str]:
 
 
 def _numbers(holder: Any) -> Iterable[tuple[str, int]]:
-    if isinstance(holder, EnumType):
-        return [(name, int(value)) for name, value in holder.__members__.items()]
-    return [(name, int(value)) for name, value in vars(holder).items() if name.isupper() and isinstance(value, int)]
+    named: Mapping[str, Any] = holder.__members__ if isinstance(holder, EnumType) else vars(holder)
+    return [(name, int(value)) for name, value in named.items() if name.isupper() and isinstance(value, int)]
 
 
 def _by_number(pair: tuple[str, int]) -> tuple[int, str]:

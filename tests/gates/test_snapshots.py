@@ -69,6 +69,13 @@ class Opened(Struct, tag_field="kind", tag="turn.opened"):
     """A body as the core declares them."""
 
 
+class Rank(IntEnum):
+    """Ranks as the core declares them."""
+
+    BASE = 0
+    BRIEF = 600
+
+
 class Broken(Exception):
     """An error as the core declares them."""
 
@@ -82,8 +89,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     errors, kinds, moments = modules.values()
     errors.__dict__.update(Broken=Broken, ErrorKind=Literal["rate", "network"], __all__=("Broken",))
     kinds.__dict__.update(CORE_KINDS=(Opened,))
-    rank = IntEnum("Rank", {"BASE": 0, "BRIEF": 600})
-    moments.__dict__.update(MOMENTS=("input",), SLOTS={"input": {"RULES": 500, "CLOCK": 100}}, Rank=rank)
+    moments.__dict__.update(MOMENTS=("input",), SLOTS={"input": {"RULES": 500, "CLOCK": 100}}, Rank=Rank)
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     return modules
