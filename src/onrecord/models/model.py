@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from onrecord.models.chunks import Chunk
 from onrecord.models.names import model_named
 from onrecord.models.request import Request, Settings, Wire
 
-__all__ = ("Model", "ModelCard", "Preset", "preset", "scope_of")
+__all__ = ("Model", "ModelCard", "Preset", "extend", "preset", "scope_of")
 
 
 class ModelCard(Struct, frozen=True, kw_only=True):
@@ -64,6 +64,16 @@ class Model(Protocol):
         ...
 
 
+def extend(model: Model, request: Request, limit: int = 500) -> int:
+    """Encodes up to ``limit`` units for a request ahead of `Model.wire`, and says how many are left.
+
+    Models that cache bytes beside the conversation have a method of this name; for others nothing is left. Called in
+    a loop, with other tasks in between, it keeps a long history from holding up the event loop at its first use.
+    """
+    own: Callable[[Request, int], int] | None = getattr(model, "extend", None)
+    return 0 if own is None else own(request, limit)
+
+
 def scope_of(card: ModelCard, session: str | None) -> str:
     """Where native output may be replayed: provider, endpoint, model, session. Never credentials."""
     return dumps([card.provider, card.base_url, card.model, session]).decode()
@@ -90,6 +100,9 @@ class Preset:
 
     def wire(self, request: Request, /) -> Wire:
         return self.model.wire(self.with_settings(request))
+
+    def extend(self, request: Request, /, limit: int = 500) -> int:
+        return extend(self.model, self.with_settings(request), limit)
 
 
 def preset(

@@ -25,7 +25,7 @@ PROVIDERS: dict[str, str] = {
     "local": "onrecord.providers.local.client",
     "offline": "onrecord.providers.offline.client",
 }
-"""Provider name to the module whose ``named(provider, model)`` builds the model. Data, so that nothing here imports up."""
+"""Provider to the module whose ``named(provider, model)`` builds the model. Data, so that nothing here imports up."""
 
 
 def model_named(name: str) -> Model:

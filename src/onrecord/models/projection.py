@@ -1,0 +1,379 @@
+"""Projection: a request as the bytes of one wire, joined from lanes. Pure, and the same for every protocol.
+
+A wire supplies how it writes parts, context, a model's half and results (`Projection`); everything that depends on
+the request is decided here: spans and inserts, leading instructions, the place of turn text, swapped results, cache
+marks, pieces last, and what cannot be carried.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from onrecord.conversation.content import Part, Text
+from onrecord.conversation.log import Log
+from onrecord.conversation.messages import Authority, ContextMessage, Continuation, Round, ToolCall, Unit, UserMessage
+from onrecord.conversation.render import context_text, user_parts
+from onrecord.models.lanes import SLICE, Entries, Joiner, Lane, Run, Sent, lane_for, portable_id
+from onrecord.models.request import Piece, ProjectionIssue, Request, Span, Swap, View, Wire
+
+__all__ = ("Projection", "result_parts")
+
+UNSAID: Mapping[str, str] = {
+    "failed": '{"error":"The tool failed."}',
+    "denied": '{"error":"The call was not allowed."}',
+    "invalid": '{"error":"The arguments were not valid."}',
+    "absent": '{"error":"There is no result."}',
+    "not_run": '{"error":"The call was not run."}',
+    "cancelled": '{"error":"The call was cancelled; whether it took effect is not known."}',
+}
+"""What a model reads of a call that ended without a result of its own."""
+
+
+def result_parts(call: ToolCall) -> tuple[Part, ...]:
+    """What the model reads of a call: its result, then the library's notes on lines of their own."""
+    result = call.result
+    if result is None:
+        result = (Text(UNSAID.get(call.status, "")),)
+    return result + tuple(Text("\n" + note.text) for note in call.notes) if call.notes else result
+
+
+class Projection(ABC):
+    """One wire for one model.
+
+    ``profile`` holds whatever else decides bytes: two projections of one protocol with equal profiles share lanes.
+    ``hoists``: leading system and developer text goes where the wire keeps instructions.
+    """
+
+    protocol: ClassVar[str]
+    version: ClassVar[int] = 1
+    model_kind: ClassVar[str] = "item"
+    entries: Entries = Entries()
+    keep: int = 65_536
+    hoists: bool = False
+    profile: Hashable = ()
+
+    # ---- what a wire supplies
+
+    @abstractmethod
+    def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
+        """A user message; parts that the wire cannot carry are left out."""
+
+    @abstractmethod
+    def context(self, authority: Authority, text: str, /) -> Run:
+        """Text of the library or the application, in its place. ``data`` is a user's."""
+
+    @abstractmethod
+    def model_half(self, settled: Round, calls: Sequence[ToolCall], ids: Sequence[str], /) -> bytes:
+        """A model's words and calls in portable form; nothing for a round that shows neither."""
+
+    @abstractmethod
+    def results(self, calls: Sequence[ToolCall], ids: Sequence[str], /) -> Sequence[Run]:
+        """What the calls returned, in call order."""
+
+    @abstractmethod
+    def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
+        """What stands before and after the entries; ``empty`` when there are none."""
+
+    def refuses(self, part: Part, /) -> str:
+        """Why this wire cannot carry a part; empty when it can."""
+        return ""
+
+    def refusals(self, request: Request, /) -> Iterable[str]:
+        """What of the request apart from its units this wire cannot carry."""
+        return ()
+
+    def mark(self, body: bytes, /) -> bytes:
+        """The last object of a unit with a cache mark; unchanged where the wire has none."""
+        return body
+
+    def filler(self, *, leads: bool) -> Run:
+        """See `UnitEncoder.filler`."""
+        return self.context("data", "(earlier messages are not shown)" if leads else "(continue)")
+
+    # ---- units
+
+    def native(self, settled: Round, scope: str, /) -> Continuation | None:
+        """The round's own output items, where this wire, in this scope, takes them back."""
+        held = settled.continuation
+        if held is None or held.protocol != self.protocol or held.scope != scope:
+            return None
+        # Verbatim items cannot leave out a call that nobody answered.
+        return None if any(call.status == "asked" for call in settled.calls) else held
+
+    def runs(self, unit: Unit, scope: str, /) -> Sequence[Run]:
+        """See `UnitEncoder.runs`."""
+        if isinstance(unit, UserMessage):
+            return self.user(user_parts(unit))
+        if isinstance(unit, ContextMessage):
+            return self._contexts((unit,))
+        out = self._contexts(unit.before) if unit.before else []
+        native = self.native(unit, scope)
+        calls = unit.calls
+        ids: Sequence[str] = ()
+        if calls:
+            shown = [(i, call) for i, call in enumerate(calls) if call.status != "asked"]
+            calls = tuple(call for _, call in shown)
+            ids = [call.wire_id if native else portable_id(unit.id, i) for i, call in shown]
+        half = self.verbatim(native) if native else self.model_half(unit, calls, ids)
+        if half:
+            out.append((self.model_kind, half))
+        if calls:
+            out += self.results(calls, ids)
+        if unit.revised:
+            out += self._contexts(unit.revised)
+        return out
+
+    def verbatim(self, held: Continuation, /) -> bytes:
+        """Native items as they came."""
+        return b",".join(bytes(item) for item in held.items)
+
+    def problems(self, unit: Unit, scope: str, /) -> tuple[str, ...]:
+        """See `UnitEncoder.problems`."""
+        if isinstance(unit, UserMessage):
+            return self._refused(unit.content)
+        if isinstance(unit, Round):
+            found: tuple[str, ...] = ()
+            for call in unit.calls:
+                if call.result is not None:
+                    found += self._refused(call.result)
+            return found if not unit.lost or self.native(unit, scope) else unit.lost + found
+        return ()
+
+    def _refused(self, parts: Sequence[Part]) -> tuple[str, ...]:
+        if len(parts) == 1 and type(parts[0]) is Text:
+            return ()
+        return tuple(why for part in parts if (why := self.refuses(part)))
+
+    def _contexts(self, messages: Sequence[ContextMessage]) -> list[Run]:
+        return [self.context(m.authority, text) for m in messages if (text := context_text(m))]
+
+    # ---- requests
+
+    def wire(self, request: Request, /) -> Wire:
+        """The exact bytes of a request. Pure: only lanes are filled."""
+        return _Assembly(self, request).wire()
+
+    def extend(self, request: Request, /, limit: int = SLICE) -> int:
+        """Encodes up to ``limit`` units that the request shows and no lane has yet; returns how many are left."""
+        lane, stop = self._lane(request)
+        until = min(stop, lane.stop + limit)
+        lane.extend(request.conversation.units, until, self, request.scope)
+        return stop - until
+
+    def sent(self, request: Request, /) -> None:
+        """Notes that the request went out, so that the next `Wire.stable_until` is counted from it."""
+        lane, _ = self._lane(request)
+        turn = "\n\n".join(_placed(request.pieces)[1])
+        lane.sent = Sent(request.view, request.own, request.carries, turn, len(request.conversation.units))
+
+    def _lane(self, request: Request) -> tuple[Lane, int]:
+        units = request.conversation.units
+        size, low, high = len(units), -1, 0
+        for span in request.view.spans:
+            if isinstance(span, Span) and span.stop > span.start:
+                low = span.start if low < 0 or span.start < low else low
+                high = max(high, span.stop)
+        lane = lane_for(units, (self.protocol, self.version, self.profile, request.scope), max(low, 0))
+        return lane, min(high, size)
+
+
+class _Assembly:
+    """One request on its way to bytes."""
+
+    __slots__ = (
+        "issues", "joiner", "lane", "leading", "replaced", "request", "split", "system", "trailing", "turn", "wires",
+    )  # fmt: skip
+
+    def __init__(self, wires: Projection, request: Request) -> None:
+        self.wires, self.request = wires, request
+        self.lane, stop = wires._lane(request)  # noqa: SLF001 - the two halves of one module
+        if self.lane.stop < stop:
+            self.lane.extend(request.conversation.units, stop, wires, request.scope)
+        self.joiner = Joiner(wires)
+        self.issues: list[ProjectionIssue] = []
+        self.leading = wires.hoists
+        self.replaced: dict[int, bytes] = {}  # units shown otherwise, in their slots
+        self.split: dict[int, Sequence[Run]] = {}  # units that no longer fit their slots
+        self.system, self.turn, self.trailing = _placed(request.pieces)
+
+    def wire(self) -> Wire:
+        request, view, joiner = self.request, self.request.view, self.joiner
+        units = request.conversation.units
+        self._exceptions(units)
+        size, own, placed = len(units), request.own, False
+        for span in view.spans:
+            if isinstance(span, ContextMessage):
+                self._insert(span)
+                continue
+            start, stop = span.start, min(span.stop, size)
+            if not placed and stop > own and stop > start:
+                if own > start:
+                    self._units(units, start, own)
+                    start = own
+                self._turn_text(units)
+                placed = True
+            if start < stop:
+                self._units(units, start, stop)
+        if not placed:
+            self._turn_text(units)
+        for text in self.trailing:
+            joiner.put((self.wires.context("data", text),))
+        for what in self.wires.refusals(request):
+            self.issues.append(ProjectionIssue(unit=-1, what=what))
+        head, tail = self.wires.frame(request, self.system, empty=not joiner.last)
+        body = joiner.body(head, tail)
+        return Wire(body=body, issues=tuple(self.issues), stable_until=self._stable())
+
+    def _exceptions(self, units: Log[Unit]) -> None:
+        """Units that are not shown from their slots as they are."""
+        request, lane, wires = self.request, self.lane, self.wires
+        for i in lane.large:
+            if _shows(request.view, i):
+                self.replaced[i] = lane.refit(i, wires.runs(units[i], request.scope), wires.entries) or b""
+        if request.view.swaps:
+            self._swaps(units)
+        for i in request.view.marks:
+            self._mark(i)
+        if request.carries is not None:
+            self.replaced.pop(request.carries, None)
+            self.split[request.carries] = ()
+
+    def _swaps(self, units: Log[Unit]) -> None:
+        by_unit: dict[int, list[Swap]] = {}
+        for swap in self.request.view.swaps:
+            if self.lane.start <= swap.unit < self.lane.stop:
+                by_unit.setdefault(swap.unit, []).append(swap)
+        lane, wires, scope = self.lane, self.wires, self.request.scope
+        for i, swaps in by_unit.items():
+            seen = lane.swapped.get(i)
+            if seen is None or seen[0] != swaps:
+                unit = _swapped(units[i], swaps)
+                runs = wires.runs(unit, scope)
+                seen = (swaps, runs, lane.refit(i, runs, wires.entries), wires.problems(unit, scope))
+                if sum(len(body) for _, body in runs) <= wires.keep:
+                    lane.swapped[i] = seen
+            if seen[2] is None:
+                self.replaced.pop(i, None)
+                self.split[i] = seen[1]
+            else:
+                self.replaced[i] = seen[2]
+
+    def _mark(self, i: int) -> None:
+        lane, wires = self.lane, self.wires
+        if (runs := self.split.get(i)) is not None:
+            if runs and runs[-1][0] != wires.model_kind:
+                self.split[i] = [*runs[:-1], (runs[-1][0], wires.mark(runs[-1][1]))]
+        elif lane.start <= i < lane.stop:
+            head, tail, _ = lane.seams[i - lane.start]
+            if head and tail != wires.model_kind:
+                self.replaced[i] = wires.mark(self.replaced.get(i, lane.slots[i - lane.start]))
+
+    def _insert(self, message: ContextMessage) -> None:
+        text = context_text(message)
+        if not text:
+            return
+        if self.leading and message.authority != "data":
+            self.system.append(text)
+            return
+        self.leading = False
+        self.joiner.put((self.wires.context(message.authority, text),))
+
+    def _turn_text(self, units: Log[Unit]) -> None:
+        request = self.request
+        parts: list[Part] = [Text("\n\n".join(self.turn))] if self.turn else []
+        if request.carries is not None and isinstance(carried := units[request.carries], UserMessage):
+            parts += [part for part in carried.content if not isinstance(part, Text)]
+            self._found(request.carries, self.wires.problems(carried, request.scope))
+        if parts:
+            self.leading = False
+            self.joiner.put(self.wires.user(parts))
+
+    def _units(self, units: Log[Unit], start: int, stop: int) -> None:
+        while self.leading and start < stop:
+            unit = units[start]
+            if not isinstance(unit, ContextMessage) or unit.authority == "data":
+                self.leading = False
+                break
+            if text := context_text(unit):
+                self.system.append(text)
+            start += 1
+        lane, joiner = self.lane, self.joiner
+        for i in sorted(lane.issues) if lane.issues else ():
+            if start <= i < stop and i != self.request.carries:
+                swapped = lane.swapped.get(i) if i in self.replaced or i in self.split else None
+                self._found(i, swapped[3] if swapped else lane.issues[i])
+        if self.split:
+            for i in sorted(i for i in self.split if start <= i < stop):
+                joiner.slice(lane, start, i, self.replaced)
+                joiner.put(self.split[i])
+                start = i + 1
+        joiner.slice(lane, start, stop, self.replaced)
+
+    def _found(self, unit: int, problems: Iterable[str]) -> None:
+        self.issues.extend(ProjectionIssue(unit=unit, what=what) for what in problems)
+
+    def _stable(self) -> int:
+        """Up to which unit this request shows what the last one sent did, byte for byte."""
+        sent, request = self.lane.sent, self.request
+        if sent is None:
+            return 0
+        limits = [sent.size, _agreeing(sent.view, request.view)]
+        turn = "\n\n".join(self.turn)
+        if (sent.own, sent.turn) != (request.own, turn) and (sent.turn or turn):
+            limits += (sent.own, request.own)
+        if sent.carries != request.carries:
+            limits += (at for at in (sent.carries, request.carries) if at is not None)
+        if sent.view.swaps != request.view.swaps:
+            limits += (swap.unit for swap in sent.view.swaps if swap not in request.view.swaps)
+            limits += (swap.unit for swap in request.view.swaps if swap not in sent.view.swaps)
+        return min(limits)
+
+
+def _placed(pieces: Sequence[Piece]) -> tuple[list[str], list[str], list[str]]:
+    """The texts of pieces by place, in rank order; blank ones say nothing and are left out."""
+    system: list[str] = []
+    turn: list[str] = []
+    trailing: list[str] = []
+    last = -(2**31)
+    for piece in pieces:
+        if piece.rank < last:
+            return _placed(sorted(pieces, key=lambda one: one.rank))
+        last = piece.rank
+        text = piece.text
+        if text and not text.isspace():
+            place = piece.place
+            (system if place == "system" else turn if place == "turn" else trailing).append(text)
+    return system, turn, trailing
+
+
+def _shows(view: View, unit: int) -> bool:
+    return any(isinstance(span, Span) and span.start <= unit < span.stop for span in view.spans)
+
+
+def _swapped(unit: Unit, swaps: Iterable[Swap]) -> Unit:
+    if not isinstance(unit, Round):
+        return unit
+    calls = list(unit.calls)
+    for swap in swaps:
+        if swap.call < len(calls) and calls[swap.call].status != "asked":
+            calls[swap.call] = replace(calls[swap.call], result=swap.shows, notes=())
+    return replace(unit, calls=tuple(calls))
+
+
+def _agreeing(was: View, now: View) -> int:
+    """The index before which two views show the same units in the same order."""
+    limit = 0
+    for old, new in zip(was.spans, now.spans, strict=False):
+        if isinstance(old, Span) and isinstance(new, Span):
+            if old.start != new.start:
+                break
+            limit = min(old.stop, new.stop)
+            if old.stop != new.stop:
+                break
+        elif old != new:
+            break
+    return limit

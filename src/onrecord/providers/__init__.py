@@ -1,0 +1,1 @@
+"""Providers: one package for each protocol that models are reached by."""

@@ -1,0 +1,99 @@
+"""Tool calls put together from their fragments."""
+
+from __future__ import annotations
+
+from msgspec import DecodeError, Raw, UnsetType
+
+from onrecord.jsonio import Json, dumps, loads
+from onrecord.models.chunks import CallChunk
+from onrecord.providers.openai_chat.events import Call
+
+__all__ = ("CallParts",)
+
+
+class _Parts:
+    __slots__ = ("arguments", "extra", "id", "index", "name")
+
+    def __init__(self, index: int | None) -> None:
+        self.index = index
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+        self.extra: Raw | None = None
+
+
+class CallParts:
+    """The calls of one reply while their fragments arrive.
+
+    Fragments belong together by index; servers that leave it out, or give every call the same one, are told apart by
+    the ids that only first fragments carry.
+    """
+
+    __slots__ = ("_calls",)
+
+    def __init__(self) -> None:
+        self._calls: list[_Parts] = []
+
+    def add(self, fragment: Call) -> None:
+        """One fragment, or a whole call."""
+        parts = self._of(fragment)
+        if fragment.id and not parts.id:
+            parts.id = fragment.id
+        if not isinstance(fragment.extra_content, UnsetType) and bytes(fragment.extra_content) != b"null":
+            parts.extra = fragment.extra_content
+        function = fragment.function
+        if function is None:
+            return
+        name = function.name
+        if name and name != parts.name:  # some servers repeat the whole name, some send it in pieces
+            parts.name += name
+        if function.arguments:
+            given = function.arguments
+            parts.arguments.append(given if isinstance(given, str) else dumps(given).decode())
+
+    def _of(self, fragment: Call) -> _Parts:
+        calls, index, named = self._calls, fragment.index, fragment.id
+        found: _Parts | None = None
+        if index is not None:
+            found = next((parts for parts in reversed(calls) if parts.index == index), None)
+        elif calls:
+            found = calls[-1]
+        if found is not None and named and found.id and named != found.id:
+            # The same place but another call, unless the id is one seen before.
+            found = next((parts for parts in calls if parts.id == named), None)
+        if found is None:
+            found = _Parts(index)
+            calls.append(found)
+        return found
+
+    def finished(self) -> list[CallChunk]:
+        """The calls in order; each has an id of its own within the reply."""
+        used: dict[str, int] = {}
+        out: list[CallChunk] = []
+        for at, parts in enumerate(self._calls):
+            wire = parts.id or f"call_{at}"
+            used[wire] = times = used.get(wire, 0) + 1
+            if times > 1:
+                wire = f"{wire}#{times}"
+            out.append(CallChunk(wire_id=wire, name=parts.name, raw_args="".join(parts.arguments) or "{}"))
+        return out
+
+    @property
+    def has_extras(self) -> bool:
+        """Whether a call carries a field that its vendor wants back."""
+        return any(parts.extra is not None for parts in self._calls)
+
+    def are_objects(self) -> bool:
+        """Whether the arguments of every call are a JSON object."""
+        try:
+            return all(isinstance(loads(call.raw_args), dict) for call in self.finished())
+        except DecodeError:
+            return False
+
+    def native(self) -> list[Json]:
+        """The calls as they go into a message."""
+        return [
+            {"id": call.wire_id, "type": "function", "function": {"name": call.name, "arguments": call.raw_args}}
+            | ({"extra_content": parts.extra} if parts.extra is not None else {})
+            for call, parts in zip(self.finished(), self._calls, strict=True)
+        ]

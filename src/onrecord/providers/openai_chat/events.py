@@ -1,0 +1,117 @@
+"""What a Chat Completions stream is made of, as far as anything reads it; every other field is skipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
+
+from onrecord.conversation.usage import Usage
+
+__all__ = ("FINISH_OF", "Call", "Choice", "Delta", "Event", "Function", "read_event", "read_usage")
+
+
+class Function(Struct):
+    """A call's name and arguments, or a fragment of them; some servers send the arguments as an object."""
+
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class Call(Struct):
+    """A call or a fragment of one."""
+
+    index: int | None = None
+    id: str | None = None
+    function: Function | None = None
+    extra_content: Raw | UnsetType = UNSET
+
+
+class Delta(Struct):
+    """What an event adds to the reply; in an answer that is no stream, all of it.
+
+    ``content`` is a list of typed pieces on some wires. Vendors put reasoning in either of two fields.
+    """
+
+    content: str | list[dict[str, Any]] | None = None
+    refusal: str | None = None
+    tool_calls: list[Call] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | dict[str, Any] | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
+    annotations: list[dict[str, Any]] | None = None
+
+
+class Choice(Struct):
+    """One of the replies asked for; only the first is ever read."""
+
+    index: int | None = None
+    delta: Delta | None = None
+    message: Delta | None = None
+    finish_reason: str | None = None
+
+
+class Event(Struct):
+    """One event of a stream, or a whole answer. ``kind`` is ``error`` where a server sends errors as events."""
+
+    choices: list[Choice] | None = None
+    model: str | None = None
+    usage: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+    object: str | None = None
+    type: str | None = None
+
+
+class _Prompted(Struct):
+    cached_tokens: float | None = None
+
+
+class _Completed(Struct):
+    reasoning_tokens: float | None = None
+
+
+class _Counts(Struct):
+    prompt_tokens: float | None = None
+    completion_tokens: float | None = None
+    prompt_tokens_details: _Prompted | None = None
+    completion_tokens_details: _Completed | None = None
+    prompt_cache_hit_tokens: float | None = None
+
+
+read_event = Decoder(Event).decode
+_counts = Decoder(_Counts).decode
+
+FINISH_OF = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "tool_calls": "calls",
+    "function_call": "calls",
+    "content_filter": "content",
+    "sensitive": "content",
+    "refusal": "refusal",
+}
+"""How a reply ended, by the wire's word for it."""
+
+
+def read_usage(raw: Raw) -> Usage | None:
+    """The tokens counted; None where nothing was counted, or nothing that can be read."""
+    try:
+        counts = _counts(raw)
+    except ValueError:  # msgspec's own error is one
+        return None
+    if counts.prompt_tokens is None and counts.completion_tokens is None:
+        return None
+    prompted, completed = counts.prompt_tokens_details, counts.completion_tokens_details
+    cached = prompted.cached_tokens if prompted and prompted.cached_tokens else counts.prompt_cache_hit_tokens
+    reasoning = completed.reasoning_tokens if completed else None
+    return Usage(
+        input_tokens=int(counts.prompt_tokens or 0),
+        output_tokens=int(counts.completion_tokens or 0),
+        cached_input_tokens=int(cached or 0),
+        reasoning_tokens=int(reasoning or 0),
+    )

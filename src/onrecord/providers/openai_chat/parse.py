@@ -1,0 +1,325 @@
+"""Chat Completions: the events of a stream as chunks. Pure and incremental; it keeps no clock and opens nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import DecodeError, Raw, UnsetType
+from msgspec.structs import replace
+
+from onrecord.conversation.content import Citation
+from onrecord.conversation.usage import Usage
+from onrecord.errors import ErrorKind, ModelError
+from onrecord.jsonio import Json, dumps, loads
+from onrecord.models.chunks import CallChunk, Chunk, CitationChunk, Finished, NativeItem, TextChunk, ThinkingChunk
+from onrecord.models.classify_errors import stream_error
+from onrecord.net.sse import ErrorEvent
+from onrecord.providers.openai_chat.calls import CallParts
+from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_usage
+
+__all__ = ("Parser",)
+
+DONE = b"[DONE]"
+_KEY = b'"content":"'
+_PAD = b'"obfuscation":"'
+_PROBE = "a probe, of no meaning"
+_LEARNING = 8
+
+
+class Parser:
+    """Reads one reply: `feed` it the data of each event, then `close` it.
+
+    A failure the stream itself reports, JSON that is none, and a stream that ends early raise `ModelError`, whose
+    ``started`` is true once a chunk was handed out or a call began. No error quotes content.
+    """
+
+    __slots__ = (
+        "_calls", "_dialect", "_finish", "_kept", "_learned", "_matched", "_model", "_provider", "_said", "_seen",
+        "_shape", "_tries", "_usage", "done", "started",
+    )  # fmt: skip
+
+    def __init__(self, provider: str, dialect: Dialect) -> None:
+        self._provider, self._dialect = provider, dialect
+        self.done = False
+        self.started = False
+        self._said: list[TextChunk] = []
+        self._kept: dict[str, Json] = {}  # extra fields that the vendor wants back
+        self._calls = CallParts()
+        self._finish = ""
+        self._usage: Usage | None = None
+        self._model = ""
+        self._seen = False  # any choice at all
+        self._shape: tuple[bytes, bytes, bool] | None = None
+        self._matched, self._tries = 0, 0
+
+    def feed(self, data: bytes, /) -> Sequence[Chunk]:
+        """The chunks of one event. Raises ModelError."""
+        if (shape := self._shape) is not None:
+            # Most events differ from the one before in one string without escapes: only that string is read.
+            head, tail, padded = shape
+            if data.startswith(head):
+                start = len(head)
+                end = data.find(b'"', start)
+                after = end + len(tail)
+                if data.startswith(tail, end) and (_is_pad(data, after) if padded else len(data) == after):
+                    try:
+                        text = data[start:end].decode()
+                    except UnicodeDecodeError:
+                        text = "\\"
+                    if text.isprintable() and "\\" not in text:
+                        self._matched += 1
+                        if not text:
+                            return ()
+                        chunk = TextChunk(text)
+                        self._said.append(chunk)
+                        return (chunk,)
+        return self._feed(data)
+
+    def _feed(self, data: bytes) -> Sequence[Chunk]:
+        if self.done:
+            return ()
+        if data == DONE or data.strip() == DONE:
+            self.done = True
+            self._shape = None
+            return ()
+        if isinstance(data, ErrorEvent):
+            raise self._reported(data)
+        chunks = self._read(data)
+        if len(chunks) == 1 and type(chunks[0]) is TextChunk and (self._shape is None or self._matched >= 16):
+            self._learn(data, chunks[0].text)
+        return chunks
+
+    def whole(self, body: bytes, /) -> Sequence[Chunk]:
+        """The chunks of an answer that is one JSON object, from servers that do not stream. Raises ModelError."""
+        chunks = self._read(body)
+        self.done = True
+        return chunks
+
+    def close(self) -> Sequence[Chunk]:
+        """The rest: calls, the continuation and the end. Raises ModelError when the reply is not whole."""
+        if not self.done and not self._finish:
+            raise self._error("network", "ended its stream early")
+        calls = self._calls.finished()
+        if any(not call.name for call in calls):
+            raise self._error("invalid", "sent a tool call without a name")
+        spoke = bool(self._said)
+        if not self._seen and not spoke and not calls:
+            raise self._error("overload", "sent an empty answer")
+        if self._finish == "length" and not spoke and not calls:
+            thought = f" ({self._usage.reasoning_tokens} tokens went to reasoning)" if self._usage else ""
+            raise self._error(
+                "invalid", f"used up the output cap before it said anything{thought}", hint="raise max_tokens"
+            )
+        out: list[Chunk] = [*calls]
+        if item := self._native(calls):
+            out.append(item)
+        if calls or spoke:
+            self.started = True
+        out.append(Finished(finish=self._how(calls), usage=self._usage, model=self._model))
+        return out
+
+    # ---- one event
+
+    def _read(self, data: bytes) -> Sequence[Chunk]:
+        try:
+            event = read_event(data)
+        except DecodeError:
+            raise self._error("invalid", "sent an event that is not of its protocol") from None
+        error = event.error
+        if not isinstance(error, UnsetType) and bytes(error) != b"null":
+            raise stream_error(self._provider, {"error": loads(error)}, started=self.started)
+        if event.object == "error" or event.type == "error":
+            raise stream_error(self._provider, loads(data), started=self.started)
+        if event.model and not self._model:
+            self._model = event.model
+        if not isinstance(event.usage, UnsetType) and (usage := read_usage(event.usage)) is not None:
+            self._usage = usage
+        out: list[Chunk] = []
+        for choice in event.choices or ():
+            if choice.index:
+                continue
+            self._seen = True
+            if (delta := choice.delta or choice.message) is not None:
+                self._add(delta, out)
+            if choice.finish_reason:
+                self._end(choice.finish_reason)
+        if out:
+            self.started = True
+        return out
+
+    def _add(self, delta: Delta, out: list[Chunk]) -> None:
+        thought = delta.reasoning_content or (delta.reasoning if isinstance(delta.reasoning, str) else "")
+        if thought:
+            out.append(ThinkingChunk(thought))
+        if delta.reasoning_content is not None or delta.reasoning is not None or delta.reasoning_details:
+            self._keep(delta)
+        content = delta.content
+        if content:
+            for piece in (content,) if isinstance(content, str) else content:
+                self._say(piece, out)
+        if delta.refusal:
+            self._text(TextChunk(delta.refusal, refusal=True), out)
+        if delta.tool_calls:
+            self.started = True
+            for call in delta.tool_calls:
+                self._calls.add(call)
+        if delta.annotations and (citations := _citations(delta.annotations)):
+            out.append(CitationChunk(citations))
+
+    def _say(self, piece: str | dict[str, Any], out: list[Chunk]) -> None:
+        if isinstance(piece, str):
+            self._text(TextChunk(piece), out)
+        elif isinstance(text := piece.get("text"), str) and text:
+            self._text(TextChunk(text), out)
+        elif isinstance(thinking := piece.get("thinking"), list):
+            texts = (one.get("text") for one in thinking if isinstance(one, dict))
+            if thought := "".join(one for one in texts if isinstance(one, str)):
+                out.append(ThinkingChunk(thought))
+
+    def _text(self, chunk: TextChunk, out: list[Chunk]) -> None:
+        self._said.append(chunk)
+        out.append(chunk)
+
+    def _keep(self, delta: Delta) -> None:
+        kept = self._kept
+        for name in self._dialect.keeps:
+            value = getattr(delta, name, None)
+            if isinstance(value, str):
+                kept[name] = kept.get(name, "") + value
+            elif isinstance(value, list):
+                _merge(kept.setdefault(name, []), value)
+
+    def _end(self, reason: str) -> None:
+        if reason in {"insufficient_system_resource", "network_error"}:
+            raise self._error("overload", "broke off its reply")
+        if reason == "error":
+            raise self._error("overload", "reported an error in its stream")
+        self._finish = FINISH_OF.get(reason, "unknown")
+
+    # ---- the end
+
+    def _how(self, calls: Sequence[CallChunk]) -> str:
+        finish = self._finish or "unknown"
+        if calls and finish in {"stop", "unknown"}:
+            return "calls"
+        if finish == "stop" and any(chunk.refusal for chunk in self._said):
+            return "refusal"
+        return finish
+
+    def _native(self, calls: Sequence[CallChunk]) -> NativeItem | None:
+        """The reply as one message with the vendor's extra fields; None where the portable form says as much."""
+        kept = {name: value for name, value in self._kept.items() if value}
+        signed = self._calls.has_extras
+        if not (signed or (kept and (calls or self._dialect.keeps_all))):
+            return None
+        if any(chunk.refusal for chunk in self._said) or not self._calls.are_objects():
+            return None
+        message: dict[str, Json] = {"role": "assistant", "content": "".join(chunk.text for chunk in self._said)}
+        message |= kept
+        if calls:
+            message["tool_calls"] = self._calls.native()
+        return NativeItem(raw=Raw(dumps(message)))
+
+    def _reported(self, data: bytes) -> ModelError:
+        try:
+            held = loads(data)
+        except DecodeError:
+            held = None
+        return stream_error(self._provider, held, started=self.started)
+
+    def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
+        return ModelError(
+            f"{self._provider} {what}", kind=kind, provider=self._provider, started=self.started, hint=hint
+        )
+
+    # ---- the short way
+
+    def _learn(self, data: bytes, text: str) -> None:
+        """Remembers what surrounds the text of this event, once it is proven that nothing else depends on the text.
+
+        The event is read twice more with other words in the same place: where everything but the text stays equal,
+        the place is the text's own JSON string, and any string without escapes may stand there.
+        """
+        self._shape, self._matched = None, 0
+        self._tries += 1
+        at = data.find(_KEY + text.encode() + b'"')
+        if self._tries > _LEARNING or at < 0:
+            return
+        start = at + len(_KEY)
+        head, tail = data[:start], data[start + len(text.encode()) :]
+        pad = tail.find(_PAD)
+        padded = pad >= 0 and _is_pad(tail, pad + len(_PAD))
+        if padded:
+            tail = tail[: pad + len(_PAD)]
+        rest = b'0a"}' if padded else b""
+        if _same(data, text, head + _PROBE.encode() + tail + rest):
+            self._shape = (head, tail, padded)
+
+
+def _same(data: bytes, text: str, probe: bytes) -> bool:
+    """Whether the probe says `_PROBE` where the event says ``text``, both say nothing else, and are otherwise equal."""
+    try:
+        said, probed = read_event(data), read_event(probe)
+    except DecodeError:
+        return False
+    return _only_text(said) == text and _only_text(probed) == _PROBE and _blank(said) == _blank(probed)
+
+
+def _only_text(event: Event) -> str | None:
+    """The text of an event whose one effect is to add it; an effect that is the same twice does not count."""
+    if not event.choices or len(event.choices) > 1 or (delta := event.choices[0].delta) is None:
+        return None
+    if delta.refusal or delta.tool_calls or delta.reasoning_content or delta.reasoning:
+        return None
+    if delta.reasoning_details or delta.annotations or not isinstance(delta.content, str):
+        return None
+    return delta.content
+
+
+def _blank(event: Event) -> Event:
+    choices = [replace(choice, delta=None) for choice in event.choices or ()]
+    return replace(event, choices=choices)
+
+
+def _is_pad(data: bytes, start: int) -> bool:
+    """Whether only letters and digits, then the end of the object, follow."""
+    return data.endswith(b'"}') and (data[start:-2].isalnum() or len(data) == start + 2)
+
+
+def _merge(kept: list[Json], more: list[Json]) -> None:
+    """Adds streamed pieces of structured reasoning; consecutive pieces of one block become one."""
+    for piece in more:
+        last = kept[-1] if kept else None
+        if isinstance(last, dict) and isinstance(piece, dict) and _one_block(last, piece):
+            for name, value in piece.items():
+                if name in {"text", "summary", "data", "signature"} and isinstance(value, str):
+                    last[name] = (last.get(name) or "") + value
+                elif value is not None:
+                    last[name] = value
+        else:
+            kept.append(dict(piece) if isinstance(piece, dict) else piece)
+
+
+def _one_block(last: dict[str, Json], piece: dict[str, Json]) -> bool:
+    if last.get("type") != piece.get("type") or last.get("index") != piece.get("index"):
+        return False
+    return piece.get("id") in {None, last.get("id")} and "encrypted" not in str(piece.get("type"))
+
+
+def _citations(annotations: list[dict[str, Any]]) -> tuple[Citation, ...]:
+    found: list[Citation] = []
+    for held in annotations:
+        about = held.get("url_citation")
+        if isinstance(about, dict) and isinstance(url := about.get("url"), str):
+            start, stop, title = about.get("start_index"), about.get("end_index"), about.get("title")
+            found.append(
+                Citation(
+                    url=url,
+                    title=title if isinstance(title, str) else "",
+                    start=start if isinstance(start, int) else 0,
+                    stop=stop if isinstance(stop, int) else 0,
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,302 @@
+"""Chat Completions: a request as the bytes of its body. Pure."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import DecodeError
+
+from onrecord.conversation.content import Audio, File, Image, Part, Refusal, Text
+from onrecord.conversation.messages import Authority, Continuation, Round, ToolCall
+from onrecord.conversation.render import instruction
+from onrecord.jsonio import Json, dumps, loads
+from onrecord.models.lanes import Run
+from onrecord.models.model import ModelCard
+from onrecord.models.projection import Projection, result_parts
+from onrecord.models.request import Offer, Request, Settings, Shape
+from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
+
+__all__ = ("ChatProjection", "is_strict")
+
+ITEM = "item"
+MEDIA_OF_RESULTS = "[The media that the tool results above refer to.]"
+_OWN_FIELDS = frozenset({"model", "messages", "stream"})
+_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_TAILS = 64
+
+
+class ChatProjection(Projection):
+    """Chat Completions for one model; ``extra`` goes into every body, below what a request's settings say."""
+
+    protocol = PROTOCOL
+    model_kind = ITEM
+
+    def __init__(self, card: ModelCard, dialect: Dialect, extra: Mapping[str, Json] | None = None) -> None:
+        self.card, self.dialect, self.extra = card, dialect, dict(extra or {})
+        self.hoists = dialect.one_system
+        self.profile = (card.arrays, card.images, card.audio, card.files, dialect.developer, dialect.one_system)
+        self._head = b'{"model":' + dumps(card.model) + b',"messages":['
+        self._system: tuple[tuple[str, ...], bytes] = ((), b"")
+        self._tails: dict[tuple[object, ...], tuple[object, bytes]] = {}
+
+    # ---- units
+
+    def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
+        if len(parts) == 1 and type(part := parts[0]) is Text:
+            return ((ITEM, b'{"role":"user","content":' + dumps(part.text) + b"}"),)
+        if not parts:
+            return ()
+        return ((ITEM, dumps({"role": "user", "content": self._content(parts)})),)
+
+    def context(self, authority: Authority, text: str, /) -> Run:
+        if authority == "data":
+            return ITEM, b'{"role":"user","content":' + dumps(text) + b"}"
+        if self.dialect.one_system:
+            return ITEM, b'{"role":"user","content":' + dumps(instruction(text, authority)) + b"}"
+        if authority == "developer" and self.dialect.developer:
+            return ITEM, b'{"role":"developer","content":' + dumps(text) + b"}"
+        return ITEM, b'{"role":"system","content":' + dumps(text) + b"}"
+
+    def model_half(self, settled: Round, calls: Sequence[ToolCall], ids: Sequence[str], /) -> bytes:
+        content = settled.content
+        said: Json = settled.text
+        if any(type(part) is Refusal for part in content):
+            said = [
+                {"type": "refusal", "refusal": part.text} if isinstance(part, Refusal) else _text(part.text)
+                for part in content
+                if isinstance(part, (Text, Refusal))
+            ]
+        if not calls:
+            return b'{"role":"assistant","content":' + dumps(said) + b"}" if said else b""
+        asked = [
+            {"id": wire, "type": "function", "function": {"name": call.name, "arguments": _arguments(call)}}
+            for wire, call in zip(ids, calls, strict=True)
+        ]
+        return dumps({"role": "assistant", "content": said, "tool_calls": asked})
+
+    def results(self, calls: Sequence[ToolCall], ids: Sequence[str], /) -> Sequence[Run]:
+        messages: list[bytes] = []
+        media: list[Part] = []
+        for wire, call in zip(ids, calls, strict=True):
+            parts = result_parts(call)
+            text = "".join(part.text for part in parts if isinstance(part, Text))
+            if not text and parts:
+                text = MEDIA_OF_RESULTS
+            messages.append(b'{"role":"tool","tool_call_id":' + dumps(wire) + b',"content":' + dumps(text) + b"}")
+            media += (part for part in parts if not isinstance(part, Text))
+        if media and self.card.arrays:
+            # A tool message carries text only; what else there is follows all results of the round.
+            messages += (body for _, body in self.user((Text(MEDIA_OF_RESULTS), *media)))
+        return ((ITEM, b",".join(messages)),)
+
+    def verbatim(self, held: Continuation, /) -> bytes:
+        if self.card.arrays:
+            return b",".join(bytes(item) for item in held.items)
+        return b",".join(_without_array(bytes(item)) for item in held.items)
+
+    def _content(self, parts: Sequence[Part]) -> Json:
+        """One string where all is text or lists are not understood, else a list of parts."""
+        if not self.card.arrays or all(isinstance(part, Text) for part in parts):
+            return "".join(part.text for part in parts if isinstance(part, Text))
+        return [written for part in parts if not self.refuses(part) and (written := _part(part))]
+
+    def refuses(self, part: Part, /) -> str:
+        if isinstance(part, Text) or not self.card.arrays:  # without lists, media is left out without a word
+            return ""
+        card = self.card
+        if isinstance(part, Image):
+            if part.file_id is not None:
+                return "an image by file id: Chat Completions takes images by URL or as bytes"
+            return "" if card.images else f"an image: {card.name!r} reads none"
+        if isinstance(part, Audio):
+            if part.url is not None:
+                return "audio by URL: Chat Completions takes audio as bytes"
+            return "" if card.audio else f"audio: {card.name!r} hears none"
+        if part.url is not None:
+            return "a file by URL: Chat Completions takes files as bytes or by file id"
+        return "" if card.files else f"a file: {card.name!r} reads none"
+
+    # ---- what surrounds them
+
+    def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
+        form = self._form_of(request)
+        if form in {"json", "prompt"} and request.shape is not None:
+            system = [*system, _schema_text(request.shape)]
+        tail = self._tail(request, form)
+        if not system:
+            return self._head, tail
+        texts, message = tuple(system), self._system
+        if message[0] != texts:
+            body = b'{"role":"system","content":' + dumps("\n\n".join(texts)) + b"}"
+            message = self._system = (texts, body)
+        return self._head + message[1] + (b"" if empty else b","), tail
+
+    def refusals(self, request: Request, /) -> Iterable[str]:
+        for name in _OWN_FIELDS & request.settings.extra.keys():
+            yield f"settings with an extra field {name!r}: the request itself decides it"
+        if not self.card.tools and request.choice not in {"auto", "none"}:
+            yield f"a tool choice {request.choice!r}: {self.card.name!r} takes no tools"
+
+    def _form_of(self, request: Request) -> str:
+        """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
+        if request.shape is None:
+            return ""
+        if request.offers and self.card.tools and not self.card.structured_with_tools:
+            return "prompt"
+        return self.card.structured
+
+    def _tail(self, request: Request, form: str) -> bytes:
+        offers = request.offers if self.card.tools else ()
+        key = (id(request.settings), id(request.shape), request.choice, *[id(offer.spec) for offer in offers])
+        if (seen := self._tails.get(key)) is not None:
+            return seen[1]
+        body = self._fields(request, offers, form)
+        tail = b"]," + dumps(body)[1:]
+        if len(self._tails) >= _TAILS:
+            self._tails.clear()
+        # What the key names by id is kept with it, so that no id can come to mean something else.
+        self._tails[key] = ((request.settings, request.shape, [offer.spec for offer in offers]), tail)
+        return tail
+
+    def _fields(self, request: Request, offers: Sequence[Offer], form: str) -> dict[str, Json]:
+        fields: dict[str, Json] = {}
+        if offers:
+            fields["tools"] = [_tool(offer) for offer in offers]
+            if request.choice in {"none", "required"}:
+                fields["tool_choice"] = request.choice
+            elif request.choice != "auto":
+                fields["tool_choice"] = {"type": "function", "function": {"name": request.choice}}
+        if request.shape is not None and form == "native":
+            fields["response_format"] = _json_schema(request.shape)
+        elif form == "json":
+            fields["response_format"] = {"type": "json_object"}
+        fields |= self._settings(request.settings)
+        fields["stream"] = True
+        if self.dialect.usage:
+            fields["stream_options"] = {"include_usage": True}
+        given = self.extra | dict(request.settings.extra)
+        return fields | {name: value for name, value in given.items() if name not in _OWN_FIELDS}
+
+    def _settings(self, settings: Settings) -> dict[str, Json]:
+        said: dict[str, Any] = {
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            self.dialect.cap: settings.max_tokens,
+            "stop": settings.stop,
+            "seed": settings.seed,
+        }
+        if settings.thinking is not None:
+            said |= self._thinking(settings.thinking)
+        return {name: value for name, value in said.items() if value is not None}
+
+    def _thinking(self, thinking: str | int) -> dict[str, Json]:
+        wanted = thinking not in {"none", "off", 0}
+        match self.dialect.thinking:
+            case "effort" if isinstance(thinking, str):
+                return {"reasoning_effort": thinking}
+            case "reasoning" if isinstance(thinking, int):
+                return {"reasoning": {"max_tokens": thinking} if wanted else {"enabled": False}}
+            case "reasoning":
+                return {"reasoning": {"effort": thinking} if wanted else {"enabled": False}}
+            case "switch":
+                return {"thinking": {"type": "enabled" if wanted else "disabled"}}
+            case _:
+                return {}
+
+
+# ---- parts --------------------------------------------------------------------------------------------------------
+
+
+def _text(text: str) -> dict[str, Json]:
+    return {"type": "text", "text": text}
+
+
+def _part(part: Part) -> dict[str, Json]:
+    if isinstance(part, Text):
+        return _text(part.text)
+    if isinstance(part, Image):
+        url = part.url if part.url is not None else _data_url(part.data or b"", part.media or "image/png")
+        return {"type": "image_url", "image_url": {"url": url} | ({"detail": part.detail} if part.detail else {})}
+    if isinstance(part, Audio):
+        data = b64encode(part.data or b"").decode()
+        return {"type": "input_audio", "input_audio": {"data": data, "format": part.format}}
+    return {"type": "file", "file": _file(part)}
+
+
+def _file(part: File) -> dict[str, Json]:
+    held: dict[str, Json] = {"filename": part.name} if part.name else {}
+    if part.file_id is not None:
+        return held | {"file_id": part.file_id}
+    return {"file_data": _data_url(part.data or b"", part.media or "application/pdf")} | held
+
+
+def _data_url(data: bytes, media: str) -> str:
+    return f"data:{media};base64,{b64encode(data).decode()}"
+
+
+def _arguments(call: ToolCall) -> str:
+    """What the model wrote; an empty object where that is no JSON, since some servers then refuse all that follows."""
+    try:
+        return call.raw_args if isinstance(loads(call.raw_args), dict) else "{}"
+    except DecodeError:
+        return "{}"
+
+
+def _without_array(item: bytes) -> bytes:
+    """A native message whose content is one string, unless it holds a refusal."""
+    message = loads(item)
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(content, list) or any(part.get("type") == "refusal" for part in content):
+        return item
+    return dumps(message | {"content": "".join(part.get("text", "") for part in content)})
+
+
+# ---- tools and shapes ---------------------------------------------------------------------------------------------
+
+
+def _tool(offer: Offer) -> dict[str, Json]:
+    spec = offer.spec
+    about = {"description": spec.description} if spec.description else {}
+    return {"type": "function", "function": {"name": spec.name, **about, "parameters": spec.schema}}
+
+
+def _json_schema(shape: Shape[Any]) -> dict[str, Json]:
+    name = _NAME.sub("_", shape.name)[:64] or "reply"
+    strict = is_strict(shape.schema)
+    held = {"name": name, "schema": shape.schema, "strict": strict}
+    return {"type": "json_schema", "json_schema": held}
+
+
+def is_strict(schema: Json) -> bool:
+    """Whether a JSON Schema keeps to the strict subset: every object closed and every property required."""
+    if isinstance(schema, list):
+        return all(is_strict(item) for item in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties", {})
+        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(properties):
+            return False
+        if not all(is_strict(one) for one in properties.values()):
+            return False
+    if _LOOSE & schema.keys():
+        return False
+    named = (schema.get(key, {}) for key in ("$defs", "definitions"))
+    return all(is_strict(one) for group in named for one in group.values()) and all(
+        is_strict(schema[key]) for key in ("items", "anyOf") if key in schema
+    )
+
+
+_LOOSE = frozenset(
+    {"allOf", "oneOf", "not", "if", "then", "else", "patternProperties", "dependentRequired", "dependentSchemas"}
+)
+
+
+def _schema_text(shape: Shape[Any]) -> str:
+    return (
+        "Answer with one JSON object and nothing else. It must be valid against this JSON Schema:\n"
+        + dumps(shape.schema).decode()
+    )
