@@ -37,7 +37,8 @@ def problems(root: Path = ROOT) -> Iterator[str]:
     allowed = {line for line in listed if line and not line.startswith("#")}
     there = found(root)
     for line in sorted(there - allowed):
-        yield f"{line}: an import under TYPE_CHECKING that is not in {ALLOWED}; turn the dependency round instead"
+        advice = "import it plainly if it points down the layers, else turn the dependency round"
+        yield f"{line}: an import under TYPE_CHECKING that is not in {ALLOWED}; {advice}"
     for line in sorted(allowed - there):
         yield f"{line}: no longer there; remove it from {ALLOWED}, the list may only shrink"
 
