@@ -1,0 +1,89 @@
+"""What the model reads of a tool's result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from onrecord.jsonio import Json
+from onrecord.tools.tool import ToolResult
+
+__all__ = ("as_result", "cut", "serialise")
+
+NO_VALUE = '{"ok":true}'
+UNSERIALISABLE = "[result could not be serialized]"
+
+
+def as_result(returned: object) -> ToolResult:
+    """What a handler returned, as a `ToolResult`: nothing (None) is a result without a value, not the value null."""
+    if isinstance(returned, ToolResult):
+        return returned
+    return ToolResult() if returned is None else ToolResult(returned)
+
+
+def serialise(value: Json | UnsetType) -> str:
+    """A result's value as text: a string as it is, a value left out as ``{"ok":true}``, anything else as compact JSON.
+
+    Dataclasses, msgspec structs, pydantic models, enums, dates, sets and other mappings are JSON too. What JSON cannot
+    hold becomes ``[result could not be serialized]``; nothing is ever raised.
+    """
+    if isinstance(value, str):
+        return _writable(str.__str__(value))
+    if value is UNSET:
+        return NO_VALUE
+    try:
+        return _encode(value).decode()
+    except Exception:  # noqa: BLE001 - the model is told; the cause lies in a value that may be anything
+        return _serialise_slowly(value)
+
+
+def cut(text: str, max_chars: int | None) -> str:
+    """The first ``max_chars`` characters, with a line that says so, or the text itself when it is short enough."""
+    if max_chars is None or len(text) <= max_chars:
+        return text
+    return f"{text[:max_chars]}\n[truncated: {len(text)} chars total, showing the first {max_chars}]"
+
+
+def _serialise_slowly(value: Json) -> str:
+    # msgspec stops at integers beyond 64 bits, which JSON itself can hold.
+    try:
+        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except Exception:  # noqa: BLE001 - see `serialise`
+        return UNSERIALISABLE
+
+
+def _plain(value: Any) -> Json:
+    if isinstance(value, str):
+        return _writable(str.__str__(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, Mapping):
+        return {_plain(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple, AbstractSet)):
+        return [_plain(item) for item in value]
+    return json.loads(_encode(value))
+
+
+def _writable(text: str) -> str:
+    """The text with unpaired surrogates replaced, which no wire and no file could hold."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _known(value: Any) -> Json:
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json")
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, AbstractSet):
+        return list(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_known).encode
