@@ -1,0 +1,103 @@
+"""Toolset: a source of tools that is consulted each round, and the three that everybody needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from onrecord.conversation.identity import Identity
+from onrecord.errors import ToolInvalid
+from onrecord.jsonio import Json
+from onrecord.tools.tool import Tool
+
+__all__ = ("OfferContext", "StaticTools", "Toolset", "gated", "prefixed", "unique_tools")
+
+
+class OfferContext(Struct, frozen=True, kw_only=True):
+    """For which round tools are asked: ``active`` names the skills in use, ``data`` is the session's."""
+
+    turn: str
+    round: int
+    identity: Identity | None = None
+    context: object = None
+    data: Mapping[str, Json] = {}
+    active: frozenset[str] = frozenset()
+
+
+class Toolset(Protocol):
+    """A source of tools: a server, a tenant's catalogue. Consulted before each round, so it should answer quickly."""
+
+    async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
+        """The tools offered in this round. What it raises ends the turn as a failed feature."""
+        ...
+
+
+def unique_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """The tools as a tuple of their own. Raises ToolInvalid for what is no tool, and names an id that comes twice."""
+    seen: set[str] = set()
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            raise ToolInvalid(
+                f"{getattr(tool, '__name__', type(tool).__name__)!r} is not a tool",
+                hint="put @tool above the function, or write Tool(id, handler, description, parameters=...)",
+            )
+        if tool.id in seen:
+            raise ToolInvalid(f"two tools have the id {tool.id!r}", hint="give one of them another id")
+        seen.add(tool.id)
+    return tuple(tools)
+
+
+class StaticTools:
+    """Always the same tools, as they were when it was made. Raises ToolInvalid."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = unique_tools(tools)
+
+    async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
+        """The tools."""
+        return self._tools
+
+
+def gated(inner: Toolset | Sequence[Tool], only_if: Callable[[str, OfferContext], bool]) -> Toolset:
+    """The tools of ``inner`` for which ``only_if(id, ctx)`` holds in a round; asked anew each round.
+
+    This decides what the model is offered. What may run is a permission rule's business.
+    """
+    return _Gated(_as_toolset(inner), only_if)
+
+
+def prefixed(inner: Toolset | Sequence[Tool], prefix: str) -> Toolset:
+    """The tools of ``inner`` with ``prefix`` before each id, so that two sources cannot collide. Raises ToolInvalid."""
+    if not prefix:
+        raise ToolInvalid("a prefix of tool ids cannot be empty", hint='write one such as "files_"')
+    return _Prefixed(_as_toolset(inner), prefix)
+
+
+def _as_toolset(inner: Toolset | Sequence[Tool]) -> Toolset:
+    return StaticTools(inner) if isinstance(inner, Sequence) else inner
+
+
+class _Gated:
+    def __init__(self, inner: Toolset, only_if: Callable[[str, OfferContext], bool]) -> None:
+        self._inner, self._only_if = inner, only_if
+
+    async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
+        return tuple(tool for tool in await self._inner.tools(ctx) if self._only_if(tool.id, ctx))
+
+
+class _Prefixed:
+    def __init__(self, inner: Toolset, prefix: str) -> None:
+        self._inner, self._prefix = inner, prefix
+        self._renamed: dict[str, tuple[Tool, Tool]] = {}
+
+    async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
+        return tuple(self._rename(tool) for tool in await self._inner.tools(ctx))
+
+    def _rename(self, tool: Tool) -> Tool:
+        # The same tool stays the same object from round to round, so that whatever is cached for it holds.
+        known = self._renamed.get(tool.id)
+        if known is None or known[0] is not tool:
+            known = self._renamed[tool.id] = (tool, structs.replace(tool, id=f"{self._prefix}{tool.id}"))
+        return known[1]
