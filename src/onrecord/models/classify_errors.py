@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
+from msgspec import DecodeError
+
 from onrecord.errors import ErrorKind, ModelError
 from onrecord.jsonio import Json, loads
 
@@ -81,7 +83,7 @@ _HINTS: Mapping[ErrorKind, str] = {
     "quota": "the account has no credit or quota left; check its billing",
     "rate": "send fewer requests at once, or wait",
     "context": "show the model less: a window, a summary, shorter tool results",
-    "model": "check the model's name and that the account may use it",
+    "model": "check the model's name and the address of the endpoint, and that the account may use it",
 }
 
 _TOOLS = _any(
@@ -110,6 +112,8 @@ def kind_of_answer(status: int | None, text: str) -> ErrorKind:  # noqa: PLR0911
     """The kind of a failed answer by its status (None: not known) and what its body says."""
     if status == 408:
         return "timeout"
+    if status is not None and 300 <= status < 400:
+        return "invalid"
     if status is None or status < 500:
         for kind, words in _BELOW_500:
             if words.search(text):
@@ -313,7 +317,7 @@ def _error(
 def _parsed(body: bytes) -> Json:
     try:
         return loads(body)
-    except ValueError:  # msgspec's own error is one
+    except DecodeError:
         return None
 
 

@@ -177,8 +177,9 @@ class Projection(ABC):
             if isinstance(span, Span) and span.stop > span.start:
                 low = span.start if low < 0 or span.start < low else low
                 high = max(high, span.stop)
-        lane = lane_for(units, (self.protocol, self.version, self.profile, request.scope), max(low, 0))
-        return lane, min(high, size)
+        if low < 0:
+            return Lane(), 0
+        return lane_for(units, (self.protocol, self.version, self.profile, request.scope), low), min(high, size)
 
 
 class _Assembly:
@@ -231,7 +232,7 @@ class _Assembly:
     def _exceptions(self, units: Log[Unit]) -> None:
         """Units that are not shown from their slots as they are."""
         request, lane, wires = self.request, self.lane, self.wires
-        for i in lane.large:
+        for i in tuple(lane.large) if lane.large else ():
             if _shows(request.view, i):
                 self.replaced[i] = lane.refit(i, wires.runs(units[i], request.scope), wires.entries) or b""
         if request.view.swaps:

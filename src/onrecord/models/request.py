@@ -133,11 +133,28 @@ class Shape(Struct, Generic[T], frozen=True, kw_only=True):
     filter: Callable[[], TextFilter] | None = None
 
 
+class ProjectionIssue(Struct, frozen=True, kw_only=True):
+    """Something that this wire cannot carry, named before anything is sent."""
+
+    unit: int
+    what: str
+
+
+class Wire(Struct, frozen=True, kw_only=True):
+    """A projected request: the exact bytes, what they leave out, and how many units kept the previous bytes."""
+
+    body: bytes
+    issues: tuple[ProjectionIssue, ...] = ()
+    stable_until: int = 0
+
+
 class Request(Struct, frozen=True, kw_only=True):
     """One model call before projection.
 
     ``own`` is the index of the first unit of this brief's rounds; ``carries`` the index of an admitted unit whose
     text the turn pieces carry. A request hook gets and returns this value and must stay O(changes).
+    ``wire`` is what `Model.wire` already made of this very request, so that ``stream`` need not project again; a
+    wrapper that sends it to another model drops it.
     """
 
     purpose: Purpose
@@ -155,21 +172,7 @@ class Request(Struct, frozen=True, kw_only=True):
     scope: str = ""
     blobs: Mapping[str, bytes] = {}
     headers: HeaderSource | None = None
+    wire: Wire | None = None
 
     def __repr__(self) -> str:
         return f"Request({self.purpose!r}, where={self.where!r}, pieces={len(self.pieces)}, offers={len(self.offers)})"
-
-
-class ProjectionIssue(Struct, frozen=True, kw_only=True):
-    """Something that this wire cannot carry, named before anything is sent."""
-
-    unit: int
-    what: str
-
-
-class Wire(Struct, frozen=True, kw_only=True):
-    """A projected request: the exact bytes, what they leave out, and how many units kept the previous bytes."""
-
-    body: bytes
-    issues: tuple[ProjectionIssue, ...] = ()
-    stable_until: int = 0

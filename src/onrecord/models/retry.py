@@ -62,7 +62,7 @@ class Reliable:
             try:
                 async with aclosing(self.model.stream(request)) as chunks:
                     async for chunk in chunks:
-                        reached = True
+                        reached = reached or not isinstance(chunk, Attempted)
                         yield chunk
                 return
             except ModelError as error:

@@ -22,8 +22,10 @@ from onrecord.session.session import Session, SlotState
 __all__ = (
     "decode_message",
     "decode_state",
+    "dumps_session",
     "encode_message",
     "encode_state",
+    "loads_session",
     "pack",
     "slot_value",
     "unpack",
@@ -120,16 +122,28 @@ def decode_state(data: bytes, conversation: Conversation) -> Session:
         raise StoreError(f"a stored session does not decode: {error}", code="store-corrupt") from None
 
 
+def dumps_session(session: Session) -> bytes:
+    """A whole session as JSON, its messages included."""
+    return _encode(_Packed(_small(session), tuple(session.conversation.messages)))
+
+
+def loads_session(data: bytes | Raw) -> Session:
+    """The session that `dumps_session` wrote. StoreError when it does not decode."""
+    try:
+        held = _packed(data)
+    except msgspec.DecodeError as error:
+        raise StoreError(f"a stored session does not decode: {error}", code="store-corrupt") from None
+    return _session(held.state, Conversation.of(held.messages))
+
+
 def pack(session: Session) -> bytes:
     """A whole session in a few compressed bytes: what a process keeps of a conversation that waits."""
-    held = _Packed(_small(session), tuple(session.conversation.messages))
-    return zlib.compress(_encode(held), 1)
+    return zlib.compress(dumps_session(session), 1)
 
 
 def unpack(data: bytes) -> Session:
     """The session that `pack` made bytes of. StoreError when the bytes are not a packed session."""
     try:
-        held = _packed(zlib.decompress(data))
-    except (zlib.error, msgspec.DecodeError) as error:
+        return loads_session(zlib.decompress(data))
+    except zlib.error as error:
         raise StoreError(f"these bytes are not a packed session: {error}", code="store-corrupt") from None
-    return _session(held.state, Conversation.of(held.messages))

@@ -19,7 +19,15 @@ from onrecord.conversation.content import Mark, Part, Text, as_parts
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
-from onrecord.conversation.messages import AssistantMessage, Block, ContextMessage, Message, Round, ToolCall, UserMessage
+from onrecord.conversation.messages import (
+    AssistantMessage,
+    Block,
+    ContextMessage,
+    Message,
+    Round,
+    ToolCall,
+    UserMessage,
+)
 from onrecord.errors import RecordInvalid, UsageError
 from onrecord.record import kinds
 from onrecord.record.entry import Body, Entry
@@ -267,7 +275,9 @@ def _piece(w: Working, e: Entry, b: kinds.PieceFiled) -> None:
     w.filed = (*w.filed, b.digest)[-KEPT_FILED:]
 
 
-def _flush(w: Working, e: Entry, rounds: tuple[Round, ...], interrupted: str | None = None, heard: int | None = None) -> None:
+def _flush(
+    w: Working, e: Entry, rounds: tuple[Round, ...], interrupted: str | None = None, heard: int | None = None
+) -> None:
     """The rounds of this take become one message."""
     late, w.late = w.late, ()
     if late:  # they stand before the message that grew around them

@@ -1,8 +1,8 @@
-"""Store: the one persistence port. What a commit is, and a store in memory that keeps the same promises."""
+"""Store: the one persistence port, and what a commit is."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from typing import Protocol
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ __all__ = ("Change", "Store")
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One commit, atomic.
+    """One commit, atomic. A session without new entries is not written.
 
     ``session`` is the new state, still with the version it was loaded with; ``messages`` go behind the first ``kept``
     stored ones, which is how a changed history is written too; ``entries`` are appended; ``children`` are the changes
@@ -29,6 +29,17 @@ class Change(Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...] = ()
     children: tuple[Change, ...] = ()
 
+    @classmethod
+    def between(
+        cls, before: Session | None, after: Session, entries: Iterable[Entry], children: Iterable[Change] = ()
+    ) -> Change:
+        """What turns the stored ``before`` (None: nothing is stored) into ``after``; messages both share are kept."""
+        told = after.conversation.messages
+        kept = 0 if before is None else told.shared_with(before.conversation.messages)
+        return cls(
+            session=after, kept=kept, messages=tuple(told.since(kept)), entries=tuple(entries), children=tuple(children)
+        )
+
 
 class Store(Protocol):
     """Keeps sessions, their messages and their entries; every key includes the tenant.
@@ -37,11 +48,15 @@ class Store(Protocol):
     """
 
     async def load(self, key: SessionKey | str, /, *, known: Session | None = None) -> Session | None:
-        """The session, or None. With ``known``, that very object comes back when nothing changed since."""
+        """The session, or None. With ``known``, that very object comes back when it is still what is stored."""
         ...
 
     async def commit(self, change: Change, /) -> Session:
-        """Writes a change and returns its session with the new version. SessionConflict when it is not the next one."""
+        """Writes a change and returns its session with the new version, or as it is when nothing had to be written.
+
+        SessionConflict when the stored session is not the one the change was made from. Cancelled, it has happened
+        whole or not at all.
+        """
         ...
 
     def entries(self, key: SessionKey | str, /, *, after: int = -1) -> AsyncGenerator[Entry, None]:

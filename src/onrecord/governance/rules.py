@@ -1,0 +1,68 @@
+"""Rules: one governing function as a feature. Decorators return a value; they register nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, overload
+
+from msgspec import Struct
+
+from onrecord.turn.moments import AfterTool, BeforeTool, Hooks, OnInput, OnOutput
+
+if TYPE_CHECKING:
+    from onrecord.turn.agent_spec import AgentSpec
+
+__all__ = ("Rule", "after_tool", "before_tool", "on_input", "on_output")
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """A feature with one governing hook. Put it in ``features=``; it can be called like the function it was made of."""
+
+    name: str
+    call: Callable[..., Any]
+    made: Hooks
+
+    def hooks(self, spec: AgentSpec) -> Hooks:
+        return self.made
+
+    def __call__(self, *args: Any) -> Any:
+        return self.call(*args)
+
+
+def on_input(function: OnInput, /) -> Rule:
+    """A rule over what comes in: ``async def rule(turn, input) -> Allow | Deny``."""
+    return Rule(name=_name(function), call=function, made=Hooks(on_input=function))
+
+
+def before_tool(function: BeforeTool, /) -> Rule:
+    """A rule over a call before it runs: ``async def rule(turn, call) -> Allow | Deny | Ask``."""
+    return Rule(name=_name(function), call=function, made=Hooks(before_tool=function))
+
+
+def after_tool(function: AfterTool, /) -> Rule:
+    """A rule over what a call returned: ``async def rule(turn, returned) -> Allow | Deny``."""
+    return Rule(name=_name(function), call=function, made=Hooks(after_tool=function))
+
+
+@overload
+def on_output(function: OnOutput, /) -> Rule: ...
+@overload
+def on_output(*, revisions: int = 1, holds_drafts: bool = True) -> Callable[[OnOutput], Rule]: ...
+def on_output(
+    function: OnOutput | None = None, /, *, revisions: int = 1, holds_drafts: bool = True
+) -> Rule | Callable[[OnOutput], Rule]:
+    """A rule over an answer: ``async def rule(turn, answer) -> Allow | Deny | Revise``.
+
+    Since it may deny or change the text, nothing streams before it accepts; a rule that only looks says
+    ``@on_output(holds_drafts=False)``. ``revisions`` is how often per turn it may ask for another answer.
+    """
+
+    def made(held: OnOutput) -> Rule:
+        hooks = Hooks(on_output=held, revisions=revisions, holds_drafts=holds_drafts)
+        return Rule(name=_name(held), call=held, made=hooks)
+
+    return made if function is None else made(function)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)

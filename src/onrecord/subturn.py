@@ -1,0 +1,94 @@
+"""An agent as a tool of another: a child turn in a session of its own, committed with its parent's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Answered, Ask, Input, Said
+from onrecord.errors import ModelError, TurnError
+from onrecord.jsonio import Json
+from onrecord.session.session import Session
+from onrecord.tools.tool import Tool, ToolResult
+from onrecord.turn.call import CallContext
+from onrecord.turn.result import TurnResult
+from onrecord.turn.take import Order, take
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onrecord.agent import Agent
+
+__all__ = ("agent_tool",)
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"message": {"type": "string", "description": "What to ask, with everything needed to answer."}},
+    "required": ["message"],
+    "additionalProperties": False,
+}
+
+
+def agent_tool(agent: Agent[Any, Any], id: str, description: str) -> Tool:
+    """The tool. Its handler takes ``{"message": ...}`` and returns the agent's text, or its typed output."""
+
+    async def handler(args: Mapping[str, Json], ctx: CallContext) -> ToolResult:
+        return await _run(agent, str(args["message"]), ctx)
+
+    return Tool(
+        id, handler, description or f"Ask {agent.name}.", parameters=PARAMETERS, check_arguments=True
+    )  # fmt: skip
+
+
+async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolResult:
+    """Takes the child turn, or goes on with a paused one; its question is the parent's."""
+    turn = ctx.turn
+    paused = turn.child(ctx.call.id)
+    session: Session | SessionKey = SessionKey(f"{turn.session.key.id}/{ctx.call.id}", tenant=turn.session.key.tenant)
+    said: Input = Said(message)
+    if paused is not None and paused.pending is not None:
+        answer = _last_answer(ctx)
+        said, session = Answered(
+            paused.pending.question.key, value=answer.value, approved=answer.approved, by=answer.by, note=answer.note
+        ), paused  # fmt: skip
+    order = Order(input=said, session=session, context=turn.context)
+    try:
+        result = await take(agent.plan, order, turn.effects)
+    except (TurnError, ModelError) as failed:
+        if failed.result is not None:
+            _keep(ctx, failed.result)
+        raise
+    _keep(ctx, result)
+    if result.status == "paused" and result.question is not None and result.session is not None:
+        ctx.kept_child = result.session
+        question = result.question
+        ctx.skip_answers()
+        await ctx.ask(
+            Ask(
+                question.text, fields=question.fields, detail={"by": f"agent:{agent.name}", "detail": question.detail},
+                audience=question.audience, on_message=question.on_message, private=result.private,
+            )
+        )  # fmt: skip
+    turn.paused_children.pop(ctx.call.id, None)
+    return ToolResult(result.text if agent.spec.output is str else result.output)
+
+
+def _keep(ctx: CallContext, result: TurnResult[Any]) -> None:
+    """What the child spent is the parent's to report; its change is committed with the parent's."""
+    ctx.turn.children.append(result)
+    ctx.turn.count(result.usage)
+    ctx.turn.llm_calls += result.llm_calls
+    if result.usage is not None:
+        ctx.turn.spent[ctx.call.id] = result.usage
+
+
+def _last_answer(ctx: CallContext) -> Answered:
+    names = sorted(
+        (n for n in ctx.turn.done if n.startswith(f"{ctx.key}/ask")), key=lambda n: int(n.rsplit("ask", 1)[1])
+    )
+    held = ctx.turn.done[names[-1]]
+    if isinstance(held, Answered):
+        return held
+    import msgspec
+
+    return msgspec.json.decode(held, type=Answered)

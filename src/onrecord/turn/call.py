@@ -1,0 +1,390 @@
+"""One tool call through its chains: rules and gates, the handler, what the model reads."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from onrecord.conversation.content import Audio, File, Image, Part, Text
+from onrecord.conversation.identity import Identity
+from onrecord.conversation.inputs import Answered, Ask
+from onrecord.conversation.messages import CallStatus, Note, ToolCall, Unit
+from onrecord.jsonio import Json, canonical, digest, dumps
+from onrecord.record.kinds import ToolReturned
+from onrecord.session.session import Session
+from onrecord.tools.problems import argument_problems
+from onrecord.tools.result_text import as_result, cut, serialise
+from onrecord.tools.tool import Tool, ToolContext, ToolResult
+from onrecord.turn.director import Scope
+from onrecord.turn.moments import Allow, Deny, Returned, Stop
+from onrecord.turn.plan import Mounted
+from onrecord.turn.turn import Turn
+from onrecord.turn.verdicts import file_verdict
+
+__all__ = ("CallContext", "Handled", "effect_key", "error_text", "finish_call", "run_before", "run_handler")
+
+T = TypeVar("T")
+PARTS = (Text, Image, Audio, File)
+
+
+def error_text(message: str, **more: Json) -> str:
+    """How an error reads for the model: compact JSON."""
+    return dumps({"error": message, **more}).decode()
+
+
+def effect_key(turn: Turn, verb: str, call: ToolCall) -> str:
+    """``{turn}/{verb key}/{tool}:{digest of the arguments}``, and ``/{k}`` for the k-th equal call.
+
+    It says what is done, not where: a take that runs again may ask for something else at the same place.
+    """
+    base = f"{turn.id}/{verb}/{call.name}:{digest(canonical(call.args), turn.id)}"
+    equal = turn.effect_keys.setdefault(base, [])
+    if call.id not in equal:
+        equal.append(call.id)
+    place = equal.index(call.id)
+    return f"{base}/{place}" if place else base
+
+
+class _Unwind(BaseException):
+    """Leaves one handler after `ask`; the runner looks at the context, however the handler ended."""
+
+
+class CallContext:
+    """What a handler gets; see `ToolContext`."""
+
+    __slots__ = ("_answers", "_scope", "asked", "call", "data", "key", "kept_child", "patch", "turn")
+
+    def __init__(self, turn: Turn, call: ToolCall, key: str, data: Mapping[str, Json], scope: Scope) -> None:
+        self.turn, self.call, self.key, self.data, self._scope = turn, call, key, data, scope
+        self.patch: dict[str, Json] = {}
+        self.asked: Ask | None = None
+        self.kept_child: Session | None = None
+        self._answers = 0
+
+    @property
+    def context(self) -> Any:
+        return self.turn.context
+
+    @property
+    def history(self) -> Sequence[Unit]:
+        return self.turn.working.conversation.units
+
+    @property
+    def now(self) -> datetime:
+        return self.turn.now
+
+    @property
+    def identity(self) -> Identity | None:
+        return self.turn.session.owner
+
+    @property
+    def run(self) -> object:
+        return self._scope.run
+
+    @property
+    def input(self) -> Json:
+        return self._scope.input
+
+    @property
+    def dedupe_key(self) -> str:
+        return self._scope.dedupe_key
+
+    @property
+    def silenced(self) -> str | None:
+        return self._scope.silenced
+
+    def set(self, patch: Mapping[str, Json], /) -> None:
+        self.patch.update(patch)
+
+    async def ask(self, ask: Ask, /) -> Answered:
+        name = f"{self.key}/ask{self._answers}"
+        self._answers += 1
+        recorded = self.turn.done.get(name)
+        if recorded is not None:
+            return recorded if isinstance(recorded, Answered) else msgspec.json.decode(recorded, type=Answered)
+        # Recorded before the unwind: a task group or a broad except inside the handler can hide only the latter.
+        self.asked = ask
+        raise _Unwind
+
+    @property
+    def answers(self) -> int:
+        """How many questions of this call were answered so far."""
+        return sum(1 for name in self.turn.done if name.startswith(f"{self.key}/ask"))
+
+    def skip_answers(self) -> None:
+        """The next `ask` is a new question: for handlers that keep their own place, such as sub-agents."""
+        self._answers = self.answers
+
+    async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
+        return await self.turn.effects.once(f"{self.key}/{key}", "", kind, act)
+
+
+_: type[ToolContext[Any]] = CallContext
+
+
+class Handled(Struct, frozen=True, kw_only=True):
+    """How a handler ended, before any rule saw it."""
+
+    result: ToolResult
+    status: CallStatus
+    text: str = ""
+    ask: Ask | None = None
+    unwound: bool = False
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+# ---- before the handler ----------------------------------------------------------------------------------------------
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """A call that does not run, and what the model reads instead."""
+
+    text: str
+    status: CallStatus
+
+
+class Asker(Struct, frozen=True, kw_only=True):
+    """A hook that wants a person's answer before this call goes on; ``args`` are the arguments so far."""
+
+    ask: Ask
+    by: str
+    args: Mapping[str, Json]
+
+
+async def run_before(
+    turn: Turn, tool: Tool, call: ToolCall, context: CallContext, *, behind: str = "", offered: bool = True
+) -> ToolCall | Refused | Asker:
+    """The chain before a handler: rules, then the argument and policy gates, then what stands behind them.
+
+    ``behind`` names the hook that asked and was answered: the chain goes on after it. ``offered`` False skips the
+    schema gate, for calls a director makes itself.
+    """
+    passed = behind == ""
+    where = f"main/{call.id.rsplit('/', 2)[-2]}/{call.id.rsplit('/', 1)[-1]}"
+    for stage in (turn.plan.before_gates, None, turn.plan.behind_gates):
+        if stage is None:
+            gated = (
+                await _gates(tool, call, context, schema=offered) if passed or not _is_behind(turn, behind) else None
+            )
+            if gated is not None:
+                return gated
+            continue
+        for hook in stage:
+            if not passed:
+                passed = hook.name == behind
+                continue
+            got = await _one_before(turn, hook, call, where)
+            if not isinstance(got, ToolCall):
+                return got
+            call = got
+    return call
+
+
+def _is_behind(turn: Turn, name: str) -> bool:
+    """Whether the asker stands behind the gates, which its call then passed already."""
+    return any(hook.name == name for hook in turn.plan.behind_gates)
+
+
+async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> ToolCall | Refused | Asker:
+    try:
+        verdict = await hook.call(turn, call)
+    except Exception as error:
+        verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}: {error}")
+    if isinstance(verdict, Allow):
+        if verdict.value is UNSET:
+            if verdict.why:
+                file_verdict(turn, "before_tool", hook.name, "allow", verdict.why, call=call.id, where=where)
+            return call
+        args = verdict.value
+        file_verdict(
+            turn,
+            "before_tool",
+            hook.name,
+            "allow",
+            verdict.why,
+            call=call.id,
+            before=call.args,
+            after=args,
+            where=where,
+        )
+        return replace(call, args=args)
+    if isinstance(verdict, Ask):
+        file_verdict(turn, "before_tool", hook.name, "ask", "", call=call.id, where=where)
+        return Asker(ask=verdict, by=hook.name, args=call.args)
+    if not isinstance(verdict, Deny):
+        verdict = Deny(f"rule {hook.name!r} failed: it returned {type(verdict).__name__}, not Allow, Deny or Ask")
+    file_verdict(
+        turn, "before_tool", hook.name, "deny", verdict.reason, call=call.id, before=call.args, data=verdict.data,
+        where=where,
+    )  # fmt: skip
+    if verdict.halt:
+        turn.stop(Stop(verdict.reason))
+    return Refused(text=verdict.reason, status="denied")
+
+
+async def _gates(tool: Tool, call: ToolCall, context: CallContext, *, schema: bool) -> Refused | None:
+    """Arguments, then policy, in the words that the model is used to."""
+    if schema and _malformed(call):
+        return Refused(text=error_text("Validation failed: the arguments are not a JSON object"), status="invalid")
+    try:
+        if schema and tool.check_arguments and (problems := problems_of(tool)(call.args)):
+            return Refused(text=error_text(f"Validation failed: {problems}"), status="invalid")
+        if tool.validate_input is not None:
+            valid = await _maybe(tool.validate_input(call.args, context))
+            if not valid.valid:
+                more = {} if valid.corrected_input is None else {"correctedInput": valid.corrected_input}
+                return Refused(
+                    text=error_text(f"Validation failed: {valid.error or 'invalid input'}", **more), status="invalid"
+                )
+        if tool.check_permissions is not None:
+            permission = await _maybe(tool.check_permissions(call.args, context))
+            if not permission.allowed:
+                return Refused(
+                    text=error_text(f"Permission denied: {permission.reason or 'not allowed'}"), status="denied"
+                )
+    except Exception as error:
+        return Refused(text=error_text(str(error) or type(error).__name__), status="failed")
+    return None
+
+
+def problems_of(tool: Tool) -> Callable[[Mapping[str, Json]], str]:
+    """The check of a tool's arguments: the one it brings, else one compiled from its parameters and kept."""
+    if tool.problems is not None:
+        return tool.problems
+    held = _COMPILED.get(id(tool.parameters))
+    if held is None or held[0] is not tool.parameters:
+        held = _COMPILED[id(tool.parameters)] = (tool.parameters, argument_problems(tool.parameters))
+    return held[1]
+
+
+_COMPILED: dict[int, tuple[Mapping[str, Json], Callable[[Mapping[str, Json]], str]]] = {}
+
+
+def _malformed(call: ToolCall) -> bool:
+    """The model wrote something that is no JSON object, and no rule put arguments in its place."""
+    if call.args or call.raw_args.strip() in ("", "{}"):
+        return False
+    try:
+        return not isinstance(msgspec.json.decode(call.raw_args), dict)
+    except msgspec.DecodeError:
+        return True
+
+
+async def _maybe(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+# ---- the handler -----------------------------------------------------------------------------------------------------
+
+
+async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handled:
+    """Runs the handler; nothing it does reaches the caller as an exception.
+
+    A sync handler runs in a thread, so that one that blocks does not hold up every other session.
+    """
+    now = context.turn.effects.now
+    started = now()
+    try:
+        if inspect.iscoroutinefunction(tool.handler):
+            value = await tool.handler(call.args, context)
+        else:
+            value = await _maybe(await asyncio.to_thread(tool.handler, call.args, context))
+    except _Unwind:
+        return _asked(context, started)
+    except Exception as error:
+        if context.asked is not None:
+            return _asked(context, started)
+        text = error_text(str(error) or type(error).__name__)
+        return Handled(result=ToolResult(), status="failed", text=text, started_at=started, ended_at=now())
+    if context.asked is not None:
+        return _asked(context, started)
+    if isinstance(value, Ask):
+        return Handled(result=ToolResult(), status="asked", ask=value, started_at=started)
+    result = as_result(value)
+    return Handled(result=result, status=result.status or "returned", started_at=started, ended_at=now())
+
+
+def _asked(context: CallContext, started: datetime) -> Handled:
+    return Handled(result=ToolResult(), status="asked", ask=context.asked, unwound=True, started_at=started)
+
+
+# ---- after the handler -----------------------------------------------------------------------------------------------
+
+
+async def finish_call(turn: Turn, tool: Tool, call: ToolCall, handled: Handled, round_id: str, cause: int) -> int:
+    """The chain after a handler, then the result as it stands for the model. Returns the entry's place."""
+    for fact in handled.result.facts:
+        turn.note(fact, cause=cause)
+    value = handled.result.value
+    content = (Text(handled.text),) if handled.text else content_of(value)
+    returned = Returned(call=call, value=None if value is UNSET else value, content=content, status=handled.status)
+    returned = await _after_chain(turn, turn.plan.before_cap, returned)
+    if tool.max_result_size_chars is not None:
+        returned = replace(returned, content=_capped(returned.content, tool.max_result_size_chars))
+    returned = await _after_chain(turn, turn.plan.behind_cap, returned)
+    return return_call(
+        turn, call, round_id, returned.status, returned.content, cause, notes=returned.notes,
+        started_at=handled.started_at, ended_at=handled.ended_at,
+    )  # fmt: skip
+
+
+def content_of(value: object) -> tuple[Part, ...]:
+    """A handler's value as parts: parts as they are, anything else as one text."""
+    if isinstance(value, PARTS):
+        return (value,)
+    if isinstance(value, (tuple, list)) and value and all(isinstance(v, PARTS) for v in value):
+        return tuple(value)
+    return (Text(serialise(value)),)
+
+
+def _capped(content: tuple[Part, ...], limit: int) -> tuple[Part, ...]:
+    return tuple(Text(cut(p.text, limit)) if isinstance(p, Text) else p for p in content)
+
+
+async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned) -> Returned:
+    for hook in hooks:
+        try:
+            verdict = await hook.call(turn, returned)
+        except Exception as error:
+            verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}: {error}")
+        if isinstance(verdict, Allow):
+            if verdict.value is not UNSET:
+                file_verdict(
+                    turn, "after_tool", hook.name, "allow", verdict.why, call=returned.call.id,
+                    before=returned.content, after=verdict.value.content,
+                )  # fmt: skip
+                returned = verdict.value
+            elif verdict.why:
+                file_verdict(turn, "after_tool", hook.name, "allow", verdict.why, call=returned.call.id)
+            continue
+        if not isinstance(verdict, Deny):
+            verdict = Deny(f"rule {hook.name!r} failed: it returned {type(verdict).__name__}, not Allow or Deny")
+        file_verdict(
+            turn, "after_tool", hook.name, "deny", verdict.reason, call=returned.call.id, before=returned.content,
+            data=verdict.data,
+        )  # fmt: skip
+        returned = replace(returned, content=(Text(verdict.reason),), status="denied")
+        if verdict.halt:
+            turn.stop(Stop(verdict.reason))
+    return returned
+
+
+def return_call(
+    turn: Turn, call: ToolCall, round_id: str, status: str, content: tuple[Part, ...], cause: int | None,
+    *, notes: tuple[Note, ...] = (), started_at: datetime | None = None, ended_at: datetime | None = None,
+) -> int:  # fmt: skip
+    """Files what the model reads of a call."""
+    body = ToolReturned(
+        call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=content, notes=notes,
+        started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
+    )  # fmt: skip
+    entry = turn.note(body, cause=cause, where=f"main/{round_id.rsplit('/', 1)[-1]}/{call.id.rsplit('/', 1)[-1]}")
+    return entry.n

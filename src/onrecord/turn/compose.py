@@ -1,0 +1,136 @@
+"""Composing a request: the base request of a brief, then the ``request`` hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from onrecord.errors import FeatureFailed, ModelError, TurnError
+from onrecord.models.model import Model, scope_of
+from onrecord.models.request import Offer, Piece, Purpose, Request, Settings, Shape, Span, View, Wire
+from onrecord.record.kinds import Noted
+from onrecord.tools.toolset import OfferContext
+from onrecord.turn.moments import SLOTS, Rank, Stop
+from onrecord.turn.plan import Mounted, offer_of
+from onrecord.turn.turn import Turn
+from onrecord.turn.verdicts import file_verdict
+
+__all__ = ("WRAP_UP", "arranged", "base_request", "run_request_hooks", "whole_view", "wired")
+
+WRAP_UP = Piece(
+    source="wrap-up",
+    text=(
+        "The budget for actions in this turn is used up. Do not call any tools. Answer now as well as you can: what "
+        "was done, what was not, and what the person should know."
+    ),
+    rank=Rank.WRAP_UP,
+    place="trailing",
+)
+
+_PLACES = {"system": 0, "turn": 1, "trailing": 2}
+_CHOOSE = SLOTS["request"]["CHOOSE"]
+_NO_SETTINGS = Settings()
+
+
+def arranged(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Pieces by place, rank and arrival."""
+    return tuple(sorted(pieces, key=lambda p: (_PLACES[p.place], p.rank)))
+
+
+def whole_view(turn: Turn) -> View:
+    """Everything: the conversation with this turn's settled rounds."""
+    return View(spans=(Span(0, len(turn.working.conversation.units)),))
+
+
+def base_request(
+    turn: Turn, purpose: Purpose, where: str, pieces: tuple[Piece, ...], *, own: int,
+    offers: tuple[Offer, ...] = (), shape: Shape[Any] | None = None, carries: int | None = None,
+    model: Model | None = None, view: View | None = None, settings: Settings = _NO_SETTINGS,
+) -> Request:  # fmt: skip
+    """The request before any feature had a say."""
+    turn.working.settle_open()
+    chosen = model or turn.model
+    return Request(
+        purpose=purpose, where=where, pieces=pieces, conversation=turn.working.conversation, own=own,
+        view=view or whole_view(turn), model=chosen, offers=offers, choice="none" if purpose == "wrap_up" else "auto",
+        settings=settings, shape=shape, carries=carries, scope=scope_of(chosen.card, turn.session.key.id),
+    )  # fmt: skip
+
+
+async def offered(
+    turn: Turn, static: tuple[Offer, ...], number: int, *, allowed: tuple[str, ...] | None
+) -> tuple[Offer, ...]:
+    """Registered tools, then what the toolsets offer this round. The first of two equal names wins, and it is noted."""
+    toolsets = turn.plan.toolsets
+    if not toolsets or allowed == ():
+        return static
+    context = OfferContext(
+        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data
+    )
+    names, more = {o.tool.id for o in static}, list(static)
+    for toolset in toolsets:
+        label = type(toolset).__name__
+        try:
+            tools = await toolset.tools(context)
+        except Exception as error:
+            raise FeatureFailed(label, "request", type(error).__name__) from error
+        for tool in tools:
+            if allowed is not None and tool.id not in allowed:
+                continue
+            if tool.id in names:
+                turn.note(Noted(by="offers", text=f"tool {tool.id!r} of {label} is hidden by an earlier one"))
+                continue
+            names.add(tool.id)
+            more.append(offer_of(tool))
+    return tuple(more)
+
+
+async def run_request_hooks(turn: Turn, request: Request) -> Request | Stop:
+    """The request after its hooks, pieces in order again; or the stop that one of them called for."""
+    hooks = turn.plan.on_request[request.purpose]
+    if not hooks:
+        return request
+    for hook in hooks:
+        try:
+            got = await hook.call(turn, request)
+        except TurnError:
+            raise
+        except Exception as error:
+            raise FeatureFailed(hook.name, "request", type(error).__name__) from error
+        if isinstance(got, Stop):
+            file_verdict(turn, "request", hook.name, "stop", got.reason)
+            turn.stop(got)
+            return got
+        if got is not request:
+            _check_changes(hook, request, got)
+            if got.model is not request.model:
+                got = replace(got, scope=scope_of(got.model.card, turn.session.key.id))
+            request = got
+    return replace(request, pieces=arranged(request.pieces))
+
+
+def _check_changes(hook: Mounted, before: Request, after: Request) -> None:
+    """A feature changes its own pieces only, and the model only in the CHOOSE slot."""
+    if after.pieces is not before.pieces:
+        kept = {id(p) for p in after.pieces}
+        for piece in before.pieces:
+            if id(piece) not in kept and piece.source != hook.name:
+                raise FeatureFailed(hook.name, "request", f"it removed or replaced a piece of {piece.source!r}")
+    if after.model is not before.model and hook.slot != _CHOOSE:
+        raise FeatureFailed(hook.name, "request", "it changed the model outside the CHOOSE slot")
+
+
+def wired(request: Request) -> Request:
+    """The request with its exact bytes. ModelError (invalid) names what this wire cannot carry; nothing was sent."""
+    wire: Wire = request.model.wire(request)
+    if wire.issues:
+        what = ", ".join(sorted({issue.what for issue in wire.issues}))
+        raise ModelError(
+            f"model {request.model.card.name!r} cannot be sent this conversation: {what}",
+            kind="invalid",
+            provider=request.model.card.provider,
+            hint="use a model whose wire carries it, or take it out of the conversation",
+        )
+    return replace(request, wire=wire)

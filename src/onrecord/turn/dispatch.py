@@ -1,0 +1,247 @@
+"""Dispatch: the calls of one round. Consecutive safe calls run together, any other alone; order is call order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from onrecord.conversation.content import Text
+from onrecord.conversation.inputs import Ask, Question
+from onrecord.conversation.messages import Round, ToolCall
+from onrecord.conversation.outgoing import CallDelta
+from onrecord.jsonio import Json
+from onrecord.record.kinds import RoundSettled, ToolStarted
+from onrecord.tools.tool import Tool
+from onrecord.turn.call import (
+    Asker,
+    CallContext,
+    Handled,
+    Refused,
+    effect_key,
+    error_text,
+    finish_call,
+    return_call,
+    run_before,
+    run_handler,
+)
+from onrecord.turn.director import Scope
+from onrecord.turn.pause import Asking, can_ask, pause
+from onrecord.turn.turn import Turn
+
+__all__ = ("Batch", "dispatch", "settle_rest")
+
+
+HANDLER = "*"
+"""In place of an asker's name: the handler itself asked."""
+
+
+class Batch(Struct, kw_only=True):
+    """Whose calls run: the verb, the tools it may call, where its data goes. Mutable: ``data`` grows in call order."""
+
+    verb: str
+    tools: Mapping[str, Tool]
+    scope: Scope
+    data: dict[str, Json]
+    direct: bool = False
+
+
+class _Ready(Struct, kw_only=True):
+    call: ToolCall
+    tool: Tool
+    context: CallContext
+    started: int
+
+
+def groups(batch: Batch, calls: tuple[ToolCall, ...]) -> list[list[ToolCall]]:
+    """Consecutive safe calls together, any other call by itself."""
+    out: list[list[ToolCall]] = []
+    joins = False
+    for call in calls:
+        tool = batch.tools.get(call.name)
+        safe = tool is not None and _is_safe(tool, call)
+        if safe and joins:
+            out[-1].append(call)
+        else:
+            out.append([call])
+        joins = safe
+    return out
+
+
+def _is_safe(tool: Tool, call: ToolCall) -> bool:
+    try:
+        return tool.is_safe(call.args)
+    except Exception:  # noqa: BLE001 - a flag that cannot judge these arguments does not make them safe
+        return False
+
+
+async def dispatch(turn: Turn, batch: Batch, round_id: str, cause: int) -> Question | None:
+    """Runs every call of a round that is still asked. The question that pauses the turn, if one came up."""
+    asked_calls = tuple(c for c in turn.working.round(round_id).calls if c.status == "asked")
+    for group in groups(batch, asked_calls):
+        if turn.stopped is not None:
+            break
+        asking = await _run_group(turn, batch, round_id, group, cause)
+        if asking is not None:
+            return pause(turn, asking, batch.verb, batch.data)
+    settle_rest(turn, round_id, "the turn was stopped before this call", cause)
+    return None
+
+
+async def _run_group(turn: Turn, batch: Batch, round_id: str, group: list[ToolCall], cause: int) -> Asking | None:
+    ready: list[_Ready] = []
+    asking: list[tuple[int, Asking]] = []
+    for place, call in enumerate(group):
+        if turn.stopped is not None:
+            break
+        got = await _admit(turn, batch, round_id, call, cause)
+        if isinstance(got, Asking):
+            asking.append((place, got))
+        elif got is not None:
+            ready.append(got)
+    asking += [
+        (next(i for i, c in enumerate(group) if c.id == found.call), found)
+        for found in await _run_ready(turn, batch, round_id, ready)
+    ]
+    # The first asker in call order holds the question; others of the group are settled when it is answered.
+    return min(asking, key=lambda found: found[0])[1] if asking else None
+
+
+async def _admit(
+    turn: Turn, batch: Batch, round_id: str, call: ToolCall, cause: int, *, behind: str = ""
+) -> _Ready | Asking | None:
+    """One call through the chain before its handler; refused calls are settled here."""
+    tool = batch.tools.get(call.name)
+    if tool is None:
+        text = error_text(f'Tool "{call.name}" is not available.')
+        return_call(turn, call, round_id, "absent", (Text(text),), cause)
+        return None
+    context = CallContext(turn, call, "", {**turn.working.data, **batch.data}, batch.scope)
+    # A handler that asked is run again from its top; its call passed every rule before it first ran.
+    got = (
+        call
+        if behind == HANDLER
+        else await run_before(turn, tool, call, context, behind=behind, offered=not batch.direct)
+    )
+    if isinstance(got, Refused):
+        return_call(turn, call, round_id, got.status, (Text(got.text),), cause)
+        return None
+    if isinstance(got, Asker):
+        if got.args != call.args:
+            _set_args(turn, round_id, call.id, got.args)
+        asking = Asking(ask=got.ask, by=got.by, place=f"before/{got.by}", call=call.id, audience="approver")
+        return _or_denied(turn, round_id, call, asking, cause)
+    context.call, context.key = got, effect_key(turn, batch.verb, got)
+    entry = turn.note(
+        ToolStarted(call=call.id, round=round_id, name=call.name, args=got.args, key=context.key),
+        cause=cause,
+        where=f"main/{round_id.rsplit('/', 1)[-1]}/{call.id.rsplit('/', 1)[-1]}",
+    )
+    if turn.emit is not None:
+        turn.emit(CallDelta(id=call.id, name=call.name, status="asked", args=got.args))
+    return _Ready(call=got, tool=tool, context=context, started=entry.n)
+
+
+def _or_denied(turn: Turn, round_id: str, call: ToolCall, asking: Asking, cause: int) -> Asking | None:
+    """A session has one open question: where another turn's is open, asking is a denial."""
+    if can_ask(turn):
+        return asking
+    text = error_text("Permission denied: a person must answer another question first")
+    return_call(turn, call, round_id, "denied", (Text(text),), cause)
+    return None
+
+
+def _set_args(turn: Turn, round_id: str, call_id: str, args: Mapping[str, Json]) -> None:
+    held: Round = turn.working.round(round_id)
+    calls = tuple(replace(c, args=args) if c.id == call_id else c for c in held.calls)
+    turn.note(RoundSettled(round=replace(held, calls=calls)))
+
+
+async def _run_ready(turn: Turn, batch: Batch, round_id: str, ready: list[_Ready]) -> list[Asking]:
+    """Handlers together, then their after-chains in call order."""
+    if not ready:
+        return []
+    effectful = any(not _reads_only(r) for r in ready)
+    turn.shielded += effectful
+    tasks: list[asyncio.Future[Handled]] = []
+    try:
+        if len(ready) == 1:
+            done = [await run_handler(ready[0].tool, ready[0].call, ready[0].context)]
+        else:
+            tasks = [asyncio.ensure_future(run_handler(r.tool, r.call, r.context)) for r in ready]
+            done = list(await asyncio.gather(*tasks))
+    except asyncio.CancelledError:
+        _cancelled(turn, round_id, ready, tasks)
+        raise
+    finally:
+        turn.shielded -= effectful
+    asking: list[Asking] = []
+    for each, handled in zip(ready, done, strict=True):
+        found = await _finish(turn, batch, round_id, each, handled)
+        if found is not None:
+            asking.append(found)
+    turn.check_interrupted()
+    return asking
+
+
+def _reads_only(ready: _Ready) -> bool:
+    try:
+        return ready.tool.is_read_only(ready.call.args)
+    except Exception:  # noqa: BLE001 - a flag that cannot judge these arguments does not make them harmless
+        return False
+
+
+async def _finish(turn: Turn, batch: Batch, round_id: str, each: _Ready, handled: Handled) -> Asking | None:
+    context = each.context
+    if handled.ask is not None:
+        return _asked(turn, round_id, each, handled.ask, unwound=handled.unwound)
+    batch.data.update(context.patch)
+    batch.data.update(handled.result.data or {})
+    cause = await finish_call(turn, each.tool, each.call, handled, round_id, each.started)
+    turn.values[each.call.id] = (handled.result, handled.text)
+    if turn.emit is not None:
+        status = next(c.status for c in turn.working.round(round_id).calls if c.id == each.call.id)
+        turn.emit(CallDelta(id=each.call.id, name=each.call.name, status=status, args=each.call.args))
+    turn.cause = cause
+    return None
+
+
+def _asked(turn: Turn, round_id: str, each: _Ready, ask: Ask, *, unwound: bool) -> Asking | None:
+    if each.context.kept_child is not None:
+        turn.keep_child(each.call.id, each.context.kept_child)
+    place = "handler" if unwound else "result"
+    by = ask.detail.get("by", each.call.name) if isinstance(ask.detail, dict) and unwound else each.call.name
+    asking = Asking(ask=ask, by=by, place=place, call=each.call.id, audience="speaker")
+    return _or_denied(turn, round_id, each.call, asking, each.started)
+
+
+def _cancelled(turn: Turn, round_id: str, ready: list[_Ready], tasks: list[asyncio.Future[Handled]]) -> None:
+    """The take was cut while handlers ran: what is known of each is recorded, the rest is said to be unknown."""
+    for task in tasks:
+        task.cancel()
+    if turn.interrupted is None:
+        return
+    for each in ready:
+        text = error_text("Cancelled: the turn was interrupted while this ran, so its outcome is unknown.")
+        return_call(turn, each.call, round_id, "cancelled", (Text(text),), each.started)
+    settle_rest(turn, round_id, "the turn was interrupted before this call", None)
+
+
+def settle_rest(turn: Turn, round_id: str, why: str, cause: int | None, *, besides: str = "") -> None:
+    """Every call of the round that is still asked is settled as not run, so that none stays unanswered."""
+    for call in turn.working.round(round_id).calls:
+        if call.status == "asked" and call.id != besides:
+            return_call(turn, call, round_id, "not_run", (Text(error_text(f"Not executed: {why}.")),), cause)
+
+
+async def resume_call(
+    turn: Turn, batch: Batch, round_id: str, call: ToolCall, *, behind: str, cause: int
+) -> Asking | None:
+    """The call whose question was answered goes on: behind the asker, or its handler from the top."""
+    got = await _admit(turn, batch, round_id, call, cause, behind=behind)
+    if isinstance(got, Asking):
+        return got
+    found = await _run_ready(turn, batch, round_id, [got]) if got is not None else []
+    return found[0] if found else None

@@ -1,0 +1,41 @@
+"""Effects: the one way the loop reaches time, names and outside calls."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+__all__ = ("Effects", "PlainEffects")
+
+T = TypeVar("T")
+
+
+class Effects(Protocol):
+    """Time, random names, and outside calls made once per key. One object may serve many turns at once."""
+
+    def now(self) -> datetime:
+        """The present instant, with its UTC offset."""
+        ...
+
+    def nonce(self) -> str:
+        """A name that has not been used before."""
+        ...
+
+    async def once(self, key: str, digest: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
+        """Runs ``act``, or returns what it gave under this key when ``digest`` is equal to that time's."""
+        ...
+
+
+class PlainEffects:
+    """Effects without a journal: the clock, the system's randomness, and every call made as it comes."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def nonce(self) -> str:
+        return secrets.token_hex(8)
+
+    async def once(self, key: str, digest: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
+        return await act()

@@ -1,0 +1,66 @@
+"""Silent calls: a director's `judge` and a feature's `consult`. No tools, no streaming, no output hooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from onrecord.conversation.messages import Round
+from onrecord.errors import UsageError
+from onrecord.models.model import Model
+from onrecord.models.request import Purpose, Settings
+from onrecord.record.kinds import ModelReplied, ModelRequested
+from onrecord.turn.compose import arranged, base_request, run_request_hooks, wired
+from onrecord.turn.listen import listen
+from onrecord.turn.moments import Stop
+from onrecord.turn.receipt import file_receipt
+from onrecord.turn.turn import Turn
+
+if TYPE_CHECKING:
+    from onrecord.turn.director import Query
+
+__all__ = ("ask_silently", "consult")
+
+T = TypeVar("T")
+
+
+async def ask_silently(
+    turn: Turn, query: Query[T], purpose: Purpose, round_id: str, where: str, model: Model | None = None
+) -> Round:
+    """One structured call, recorded. ModelError; UsageError when a hook stops it, since there is no value then."""
+    pieces = arranged((*(p for p in turn.base_pieces() if purpose == "judge"), *query.pieces))
+    units = turn.working.conversation.units
+    carried = len(units) - 1 if query.carries_input and len(units) else None
+    request = base_request(
+        turn, purpose, where, pieces, own=len(units), shape=query.shape, carries=carried, model=model,
+        view=query.view, settings=Settings(max_tokens=query.max_tokens),
+    )  # fmt: skip
+    got = await run_request_hooks(turn, request)
+    if isinstance(got, Stop):
+        raise UsageError(f"a silent call was stopped: {got.reason}", code="stopped")
+    request = wired(got)
+    requested = turn.note(
+        ModelRequested(
+            round=round_id, purpose=purpose, model=request.model.card.name,
+            receipt=file_receipt(turn, request, request.wire) if request.wire else None,
+        ),
+        where=where,
+    )  # fmt: skip
+    turn.llm_calls += 1
+    heard = await listen(turn, request, round_id, (), live=False, where=where)
+    turn.count(heard.usage)
+    turn.note(ModelReplied(round=heard.round, purpose=purpose), cause=requested.n, where=where)
+    return heard.round
+
+
+async def consult(turn: Turn, query: Query[T], *, where: str, model: Model | None = None) -> T:
+    """What `Turn.consult` does: the reply read by the query's shape."""
+    raw = turn.done.get(f"consult/{query.key}")
+    if raw is not None:
+        held = raw if isinstance(raw, Round) else msgspec.json.decode(raw, type=Round)
+    else:
+        turn.number += 1
+        held = await ask_silently(turn, query, "consult", f"{turn.id}/{query.key}/r{turn.number - 1}", where, model)
+        turn.done[f"consult/{query.key}"] = held
+    return query.shape.read(held).value

@@ -1,0 +1,239 @@
+"""Listening: a model's stream becomes a round, its text passes the filters, and deltas reach whoever reads along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from msgspec import DecodeError, Raw, Struct
+
+from onrecord.conversation.content import CallRef, Citation, Mark, Refusal, Text, Thinking
+from onrecord.conversation.messages import Continuation, Round, ToolCall
+from onrecord.conversation.outgoing import (
+    CitationDelta,
+    MarkDelta,
+    ReasoningDelta,
+    SearchDelta,
+    TextDelta,
+)
+from onrecord.conversation.usage import ModelUse, Usage
+from onrecord.errors import FeatureFailed, ModelError, OnrecordError
+from onrecord.jsonio import loads
+from onrecord.models.chunks import (
+    Attempted,
+    CallChunk,
+    Chunk,
+    CitationChunk,
+    Finished,
+    NativeItem,
+    SearchChunk,
+    TextChunk,
+    ThinkingChunk,
+)
+from onrecord.models.request import Request, TextFilter
+from onrecord.record.kinds import ModelAttempted
+from onrecord.turn.turn import Turn
+
+__all__ = ("Heard", "listen", "release", "release_mark")
+
+Filters = Sequence[tuple[str, TextFilter]]
+
+
+class Heard(Struct, frozen=True, kw_only=True):
+    """A reply: its round, the text after filters, and the same with marks in place (empty when there are none)."""
+
+    round: Round
+    text: str
+    shown: tuple[Text | Mark, ...]
+    usage: Usage | None
+
+
+def release(turn: Turn, text: str) -> None:
+    """Shows a piece of text to a live reader; from here on it can never be taken back."""
+    emit = turn.emit
+    if emit is not None and text:
+        at = turn.streamed
+        turn.streamed = at + len(text)
+        turn.streaming.append(text)
+        emit(TextDelta(text, at))
+
+
+def release_mark(turn: Turn, mark: Mark) -> None:
+    """Shows a mark at its place."""
+    if turn.emit is not None:
+        turn.streaming.append(mark)
+        turn.emit(MarkDelta(mark, turn.streamed))
+
+
+class _Ear:
+    """Collects one reply."""
+
+    def __init__(self, turn: Turn, request: Request, filters: Filters, *, live: bool) -> None:
+        self.turn, self.request, self.filters, self.live = turn, request, filters, live
+        self.content: list[Text | Refusal | Thinking | CallRef] = []
+        self.texts: list[str] = []
+        self.kind: type[Text | Refusal | Thinking] = Text
+        self.calls: list[tuple[str, str, str]] = []
+        self.natives: list[Raw] = []
+        self.lost: list[str] = []
+        self.citations: tuple[Citation, ...] = ()
+        self.items: list[str | Mark] = []
+        self.finished: Finished | None = None
+
+    def text(self, text: str, kind: type[Text | Refusal | Thinking]) -> None:
+        if kind is not self.kind:
+            self.flush()
+            self.kind = kind
+        self.texts.append(text)
+        if kind is Thinking:
+            if self.live and self.turn.emit is not None:
+                self.turn.emit(ReasoningDelta(text))
+        elif self.filters:
+            self.show(_through(self.filters, text))
+        else:
+            self.items.append(text)
+            if self.live:
+                release(self.turn, text)
+
+    def show(self, items: Sequence[str | Mark]) -> None:
+        for item in items:
+            self.items.append(item)
+            if self.live:
+                if isinstance(item, str):
+                    release(self.turn, item)
+                else:
+                    release_mark(self.turn, item)
+
+    def flush(self) -> None:
+        if self.texts:
+            self.content.append(self.kind("".join(self.texts)))
+            self.texts = []
+
+    def other(self, chunk: Chunk, where: str, rid: str) -> None:
+        emit = self.turn.emit if self.live else None
+        if isinstance(chunk, CallChunk):
+            self.flush()
+            self.content.append(CallRef(f"{rid}/c{len(self.calls)}"))
+            self.calls.append((chunk.wire_id, chunk.name, chunk.raw_args))
+        elif isinstance(chunk, Finished):
+            self.finished = chunk
+        elif isinstance(chunk, NativeItem):
+            self.natives.append(chunk.raw)
+            if chunk.lost:
+                self.lost.append(chunk.lost)
+        elif isinstance(chunk, Attempted):
+            self.turn.note(
+                ModelAttempted(
+                    round=rid, attempt=chunk.attempt, error=chunk.error, status=chunk.status, wait_s=chunk.wait_s,
+                    model=chunk.model,
+                ),
+                where=where,
+            )  # fmt: skip
+        elif isinstance(chunk, CitationChunk):
+            self.citations += chunk.citations
+            if emit is not None:
+                emit(CitationDelta(chunk.citations))
+        elif isinstance(chunk, SearchChunk) and emit is not None:
+            emit(SearchDelta(id=chunk.id, status=chunk.status))
+
+    def round(self, rid: str, before: Sequence[Any], latency_ms: int) -> Round:
+        self.flush()
+        card, ended = self.request.model.card, self.finished or Finished(finish="unknown")
+        if self.citations:
+            self.content = [Text(p.text, citations=self.citations) if type(p) is Text else p for p in self.content]
+        return Round(
+            id=rid,
+            content=tuple(self.content),
+            calls=tuple(
+                ToolCall(id=f"{rid}/c{i}", wire_id=wire_id, name=name, raw_args=raw, args=parsed_args(raw))
+                for i, (wire_id, name, raw) in enumerate(self.calls)
+            ),
+            use=ModelUse(
+                provider=card.provider, model=ended.model or card.model, scope=self.request.scope, usage=ended.usage,
+                finish=ended.finish, latency_ms=latency_ms,
+            ),
+            continuation=Continuation(protocol=card.protocol, scope=self.request.scope, items=tuple(self.natives))
+            if self.natives
+            else None,
+            lost=(*self.lost, *ended.lost),
+        )  # fmt: skip
+
+
+async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, live: bool, where: str = "main") -> Heard:
+    """Drains one reply. ModelError from the model; any other exception of a model becomes one."""
+    ear = _Ear(turn, request, filters, live=live)
+    began = turn.effects.now()
+    take_text: Callable[[str, type[Text]], None] = ear.text
+    try:
+        async with aclosing(request.model.stream(request)) as chunks:
+            async for chunk in chunks:
+                if type(chunk) is TextChunk:
+                    take_text(chunk.text, Refusal if chunk.refusal else Text)  # type: ignore[arg-type]
+                elif type(chunk) is ThinkingChunk:
+                    ear.text(chunk.text, Thinking)
+                else:
+                    ear.other(chunk, where, rid)
+        if filters:
+            ear.show(_ended(filters))
+    except OnrecordError:
+        raise
+    except Exception as error:
+        name = request.model.card.name
+        raise ModelError(f"model {name!r} raised {type(error).__name__}", kind="unknown", provider=name) from error
+    settled = ear.round(rid, (), int((turn.effects.now() - began).total_seconds() * 1000))
+    marked = any(isinstance(item, Mark) for item in ear.items)
+    return Heard(
+        round=settled,
+        text="".join(item for item in ear.items if isinstance(item, str)),
+        shown=_joined(ear.items) if marked else (),
+        usage=ear.finished.usage if ear.finished else None,
+    )
+
+
+def parsed_args(raw: str) -> Mapping[str, Any]:
+    """What the model wrote as arguments, when it is a JSON object; else none."""
+    if not raw or raw == "{}":
+        return {}
+    try:
+        args = loads(raw)
+    except DecodeError:
+        return {}
+    return args if isinstance(args, dict) else {}
+
+
+def _joined(items: Sequence[str | Mark]) -> tuple[Text | Mark, ...]:
+    """Neighbouring strings become one text each."""
+    out: list[Text | Mark] = []
+    words: list[str] = []
+    for item in (*items, None):
+        if isinstance(item, str):
+            words.append(item)
+            continue
+        if words:
+            out.append(Text("".join(words)))
+            words = []
+        if item is not None:
+            out.append(item)
+    return tuple(out)
+
+
+def _through(filters: Filters, item: str | Mark) -> list[str | Mark]:
+    items: list[str | Mark] = [item]
+    for name, each in filters:
+        try:
+            items = [out for one in items for out in each.feed(one)]
+        except Exception as error:
+            raise FeatureFailed(name, "text", type(error).__name__) from error
+    return items
+
+
+def _ended(filters: Filters) -> list[str | Mark]:
+    items: list[str | Mark] = []
+    for index, (name, each) in enumerate(filters):
+        try:
+            rest = list(each.close())
+        except Exception as error:
+            raise FeatureFailed(name, "text", type(error).__name__) from error
+        items += [out for one in rest for out in _through(filters[index + 1 :], one)]
+    return items

@@ -1,0 +1,67 @@
+"""Pausing: whoever asked is called again, and asking returns the recorded answer.
+
+Inside the library a pause is a return value. What the next take needs is one `Pending`; nothing else is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw, Struct
+
+from onrecord.conversation.inputs import Ask, Question
+from onrecord.jsonio import Json
+from onrecord.record.kinds import Pending
+from onrecord.turn.turn import Turn
+
+__all__ = ("Asking", "can_ask", "pause", "settled_pending")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Asking(Struct, frozen=True, kw_only=True):
+    """A question on its way up: what is asked, by whom, and the place where the answer goes on."""
+
+    ask: Ask
+    by: str
+    place: str
+    call: str | None = None
+    audience: str = "speaker"
+
+
+def can_ask(turn: Turn) -> bool:
+    """Whether a question can be asked: one is open per session at most."""
+    return turn.working.pending is None and turn.question is None
+
+
+def pause(turn: Turn, asking: Asking, key: str, data: Mapping[str, Json]) -> Question:
+    """Sets the question that ends this take. ``key`` is the verb that asks, ``data`` its patch so far."""
+    ask = asking.ask
+    question = Question(
+        key=f"{turn.id}/q{turn.asks}", text=ask.text, by=asking.by, call=asking.call, fields=ask.fields,
+        detail=ask.detail, audience=ask.audience or asking.audience, on_message=ask.on_message,
+    )  # fmt: skip
+    turn.asks += 1
+    turn.question = question
+    turn.private.update(ask.private)
+    turn.pending = Pending(
+        turn=turn.id, row=turn.key, input=turn.input, now=turn.first_now, key=key, place=asking.place,
+        question=question, data=dict(data),
+    )  # fmt: skip
+    return question
+
+
+def settled_pending(turn: Turn, pending: Pending) -> Pending:
+    """The pause as it is recorded: with what was done, and where the next take goes on counting."""
+    return msgspec.structs.replace(
+        pending,
+        done={key: value if isinstance(value, Raw) else Raw(_encode(value)) for key, value in turn.done.items()},
+        children=dict(turn.paused_children),
+        n=turn.n + 1,
+        take=turn.take,
+        number=turn.number,
+        asks=turn.asks,
+        ids=turn.ids,
+        outside=turn.working.outside is not None,
+    )

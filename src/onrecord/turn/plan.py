@@ -1,0 +1,211 @@
+"""Plan: an agent compiled once. Features become one tuple of hooks per moment; an empty moment is an empty loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid
+from onrecord.jsonio import Json
+from onrecord.models.model import Model
+from onrecord.models.request import Offer, Piece, Purpose, Shape, ToolSpec
+from onrecord.record.jsonl import EntryCodec
+from onrecord.session.folding import Folds
+from onrecord.tools.tool import Tool
+from onrecord.tools.toolset import Toolset
+from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.director import Director
+from onrecord.turn.instruction import Instruction
+from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Hooks, Moment, Watch
+from onrecord.turn.options import Silenced
+
+__all__ = ("Bundle", "Mounted", "Plan", "compile_plan")
+
+HOOK_NAMES: dict[Moment, str] = {
+    "input": "on_input",
+    "request": "on_request",
+    "text": "on_text",
+    "reply": "on_reply",
+    "before_tool": "before_tool",
+    "after_tool": "after_tool",
+    "output": "on_output",
+    "settle": "on_settle",
+}
+PURPOSES: tuple[Purpose, ...] = ("speak", "wrap_up", "judge", "consult")
+
+
+class Mounted(Struct, frozen=True, kw_only=True):
+    """One hook where it stands: whose it is, what to call, its slot, and its feature's hooks."""
+
+    name: str
+    call: Callable[..., Any]
+    slot: int
+    hooks: Hooks
+
+
+class Bundle(Struct, frozen=True, kw_only=True):
+    """A named, versioned list of features, tools and instructions, flattened where it stands in the list."""
+
+    name: str
+    version: str
+    features: tuple[Feature, ...] = ()
+    tools: tuple[Tool | Toolset, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
+
+    def hooks(self, spec: AgentSpec) -> Hooks:
+        return Hooks(tools=self.tools, instructions=self.instructions, manifest={"bundles": {self.name: self.version}})
+
+
+class Plan:
+    """Everything the loop needs of an agent, immutable after `compile_plan`."""
+
+    def __init__(self, spec: AgentSpec, model: object, instructions: object, director: Director) -> None:
+        self.spec, self.model, self.instructions, self.director = spec, model, instructions, director
+        self.tools: dict[str, Tool] = {}
+        self.toolsets: tuple[Toolset, ...] = ()
+        self.on: dict[Moment, tuple[Mounted, ...]] = {}
+        self.before_gates: tuple[Mounted, ...] = ()
+        self.behind_gates: tuple[Mounted, ...] = ()
+        self.before_cap: tuple[Mounted, ...] = ()
+        self.behind_cap: tuple[Mounted, ...] = ()
+        self.on_request: dict[Purpose, tuple[Mounted, ...]] = {}
+        self.folds = Folds()
+        self.codec = EntryCodec()
+        self.options: frozenset[type] = frozenset({Silenced})
+        self.watch: tuple[Watch, ...] = ()
+        self.holds_drafts = False
+        self.shape: Shape[Any] | None = None
+        self.pieces: tuple[Piece, ...] = ()
+        self.conditional: tuple[Instruction, ...] = ()
+        self.forget: tuple[Callable[..., Any], ...] = ()
+        self.features: tuple[str, ...] = ()
+        self.manifests: tuple[Mapping[str, Json], ...] = ()
+        self._offers: dict[tuple[str, ...] | None, tuple[Offer, ...]] = {}
+
+    def fixed_model(self) -> Model | None:
+        """The model, unless it is a function of the turn."""
+        return None if callable(self.model) else self.model  # type: ignore[return-value]
+
+    def offers(self, allowed: tuple[str, ...] | None) -> tuple[Offer, ...]:
+        """Registered tools of an allow-list as offers, in the agent's order. ConfigurationError for an unknown id."""
+        held = self._offers.get(allowed)
+        if held is None:
+            check_allowed(allowed, self.tools)
+            chosen = [t for t in self.tools.values() if allowed is None or t.id in allowed]
+            held = self._offers[allowed] = tuple(offer_of(tool) for tool in chosen)
+        return held
+
+
+def offer_of(tool: Tool) -> Offer:
+    """A tool with its plain description."""
+    return Offer(tool=tool, spec=ToolSpec(name=tool.id, description=tool.description, schema=tool.parameters))
+
+
+def check_allowed(allowed: Iterable[str] | None, tools: dict[str, Tool]) -> None:
+    """ConfigurationError when an allow-list names a tool that is not registered."""
+    for name in allowed or ():
+        if name not in tools:
+            known = ", ".join(map(repr, tools)) or "none"
+            raise ConfigurationError(f"unknown tool {name!r} in an allow-list", hint=f"registered tools: {known}")
+
+
+def compile_plan(
+    plan: Plan, features: Sequence[Feature], tools: Sequence[Tool | Toolset], first: Sequence[tuple[str, Hooks]] = ()
+) -> Plan:
+    """Mounts everything into the plan. ``first`` are hooks of the core and the director, before the features'."""
+    mounted = list(first)
+    for feature in flatten(features):
+        mounted.append((feature.name, feature.hooks(plan.spec)))
+    plan.features = tuple(name for name, _ in mounted)
+    offered = (*tools, *(t for _, h in mounted for t in h.tools))
+    register_tools(plan, offered)
+    mounted += [(f"trait of {t.id}", h) for t, h in _armed(plan, features)]
+    _mount_moments(plan, mounted)
+    _mount_state(plan, mounted)
+    static = [i for _, h in mounted for i in h.instructions if i.only_if is None]
+    plan.conditional = tuple(i for _, h in mounted for i in h.instructions if i.only_if is not None)
+    plan.pieces = tuple(i.piece() for i in static)
+    return plan
+
+
+def flatten(features: Iterable[Feature]) -> Iterable[Feature]:
+    """Features in list order, each bundle followed by what it holds."""
+    for feature in features:
+        if not callable(getattr(feature, "hooks", None)) or not getattr(feature, "name", ""):
+            raise ConfigurationError(
+                f"{type(feature).__name__} in features= is no feature",
+                hint="a feature has a name and hooks(spec); rules are made with @before_tool, @on_input and so on",
+            )
+        yield feature
+        if isinstance(feature, Bundle):
+            yield from flatten(feature.features)
+
+
+def register_tools(plan: Plan, tools: Iterable[Tool | Toolset]) -> None:
+    """Registers tools by id. ToolInvalid when an id comes twice."""
+    toolsets: list[Toolset] = []
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            if not callable(getattr(tool, "tools", None)):
+                raise ToolInvalid(
+                    f"{getattr(tool, '__name__', type(tool).__name__)!r} in tools= is neither a tool nor a toolset",
+                    hint="decorate the function with @tool",
+                )
+            toolsets.append(tool)
+            continue
+        if plan.tools.setdefault(tool.id, tool) is not tool:
+            raise ToolInvalid(f"two tools have the id {tool.id!r}", hint="ids must be unique: the model calls by them")
+    plan.toolsets = tuple(toolsets)
+
+
+def _armed(plan: Plan, features: Sequence[Feature]) -> list[tuple[Tool, Hooks]]:
+    """Hooks of features that traits of registered tools mount by themselves."""
+    found: dict[str, tuple[Tool, Hooks]] = {}
+    names = {f.name for f in flatten(features)}
+    for tool in plan.tools.values():
+        for trait in tool.traits:
+            feature = trait.arms()
+            name = getattr(feature, "name", "")
+            if feature is not None and name not in names and name not in found:
+                found[name] = (tool, feature.hooks(plan.spec))  # type: ignore[attr-defined]
+    return list(found.values())
+
+
+def _mount_moments(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
+    for moment in MOMENTS:
+        chain = [
+            Mounted(name=name, call=call, slot=hooks.order.get(moment, SLOTS[moment]["RULES"]), hooks=hooks)
+            for name, hooks in mounted
+            if (call := getattr(hooks, HOOK_NAMES[moment])) is not None
+        ]
+        if moment == "after_tool":
+            chain.reverse()
+        plan.on[moment] = tuple(sorted(chain, key=lambda m: m.slot))
+    gates, cap = SLOTS["before_tool"]["ARGUMENTS"], SLOTS["after_tool"]["CAP"]
+    plan.before_gates = tuple(m for m in plan.on["before_tool"] if m.slot < gates)
+    plan.behind_gates = tuple(m for m in plan.on["before_tool"] if m.slot >= gates)
+    plan.before_cap = tuple(m for m in plan.on["after_tool"] if m.slot < cap)
+    plan.behind_cap = tuple(m for m in plan.on["after_tool"] if m.slot >= cap)
+    requests = plan.on["request"]
+    windows = [m.name for m in requests if m.slot == SLOTS["request"]["WINDOW"]]
+    if len(windows) > 1:
+        raise FeatureConflict(f"only one feature can hold the window; found {windows[0]!r} and {windows[1]!r}")
+    plan.on_request = {p: tuple(m for m in requests if p in m.hooks.purposes) for p in PURPOSES}
+    plan.on_request["consult"] = ()
+    plan.holds_drafts = any(m.hooks.holds_drafts for m in plan.on["output"])
+
+
+def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
+    folds = [f for _, h in mounted for f in h.folds]
+    names = [f.name for f in folds]
+    for name in names:
+        if names.count(name) > 1:
+            raise FeatureConflict(f"two folds are named {name!r}", hint="a fold's name is its slot in the session")
+    plan.folds = Folds(folds)
+    plan.codec = EntryCodec(b for _, h in mounted for b in h.bodies)
+    plan.options = frozenset({Silenced, *(o for _, h in mounted for o in h.options)})
+    plan.watch = tuple(w for _, h in mounted for w in h.watch)
+    plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
+    plan.forget = tuple(h.forget for _, h in mounted if h.forget is not None)

@@ -1,0 +1,189 @@
+"""Receipts: what was sent, as digests; and rebuilding a request from the record, with every digest checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from onrecord.conversation.content import Part
+from onrecord.conversation.log import Log
+from onrecord.conversation.messages import ContextMessage, Unit
+from onrecord.errors import UsageError
+from onrecord.jsonio import chained, digest
+from onrecord.models.request import Offer, Request, Settings, Span, Wire
+from onrecord.record.entry import Entry
+from onrecord.record.kinds import ModelRequested, PieceFiled, PieceMark, Receipt, SpanMark, SwapMark
+from onrecord.record.record import Record
+from onrecord.session.session import Session
+from onrecord.turn.turn import Turn
+
+__all__ = ("Gap", "Rebuilt", "file_receipt", "rebuild")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Chain:
+    """Chained digests parallel to a log of units: item *i* vouches for units 0 to *i*."""
+
+    __slots__ = ("digests", "key")
+
+    def __init__(self, key: str, digests: list[str]) -> None:
+        self.key, self.digests = key, digests
+
+    def cut(self, size: int) -> _Chain:
+        return _Chain(self.key, self.digests[:size])
+
+    def upto(self, units: Log[Unit], size: int) -> str:
+        """The digest of the first ``size`` units."""
+        digests = self.digests
+        before = digests[-1] if digests else ""
+        for unit in units[len(digests) : size] if len(digests) < size else ():
+            before = chained(before, _encode(unit), self.key)
+            digests.append(before)
+        return digests[size - 1] if size else ""
+
+
+def chain_of(units: Log[Unit], key: str) -> _Chain:
+    """The chain that hangs on this log, begun when missing."""
+    held = units.beside.get(("chain", key))
+    if not isinstance(held, _Chain):
+        held = units.beside[("chain", key)] = _Chain(key, [])
+    return held
+
+
+def file_receipt(turn: Turn, request: Request, wire: Wire) -> Receipt:
+    """The receipt of a request; texts that were never filed in this session are filed first."""
+    key = turn.session.digest_key
+    units = request.conversation.units
+    chain = chain_of(units, key)
+    view, settings = request.view, request.settings
+    return Receipt(
+        pieces=tuple(
+            PieceMark(source=p.source, rank=p.rank, place=p.place, digest=_filed(turn, p.text, p.source))
+            for p in request.pieces
+        ),
+        spans=tuple(
+            SpanMark(start=s.start, stop=s.stop, chain=chain.upto(units, s.stop))
+            if isinstance(s, Span)
+            else SpanMark(insert=s)
+            for s in view.spans
+        ),
+        swaps=tuple(SwapMark(unit=s.unit, call=s.call, shows=s.shows) for s in view.swaps),
+        marks=view.marks, units=len(units), own=request.own, choice=request.choice, scope=request.scope,
+        carries="" if request.carries is None else str(request.carries),
+        offers=_filed(turn, offers_text(request.offers), "offers") if request.offers else "",
+        shape=_filed(turn, _encode([request.shape.name, request.shape.schema]).decode(), "shape") if request.shape else "",
+        settings=msgspec.to_builtins(settings) if settings != _UNSET_SETTINGS else {},
+        stable_until=wire.stable_until,
+    )  # fmt: skip
+
+
+_UNSET_SETTINGS = Settings()
+_OFFERS: dict[int, tuple[tuple[Offer, ...], str]] = {}
+
+
+def offers_text(offers: tuple[Offer, ...]) -> str:
+    """Tool definitions as one text; the same tuple is encoded once."""
+    held = _OFFERS.get(id(offers))
+    if held is None or held[0] is not offers:
+        if len(_OFFERS) > 256:
+            _OFFERS.clear()
+        held = _OFFERS[id(offers)] = (offers, _encode([o.spec for o in offers]).decode())
+    return held[1]
+
+
+def _filed(turn: Turn, text: str, source: str) -> str:
+    mark = digest(text.encode(), turn.session.digest_key)
+    if mark not in turn.working.filed:
+        turn.note(PieceFiled(digest=mark, text=text, source=source))
+    return mark
+
+
+# ---- rebuilding ------------------------------------------------------------------------------------------------------
+
+
+class Gap(Struct, frozen=True, kw_only=True):
+    """Something of a request that the record cannot prove: ``what`` it is, and ``why`` not."""
+
+    what: str
+    why: str
+
+
+class Rebuilt(Struct, frozen=True, kw_only=True):
+    """A request as the record tells it. Without ``gaps`` every part of it equals what was sent.
+
+    ``pieces`` are texts by mark, ``shown`` the units and inserts in order, ``offers`` the tool definitions as JSON.
+    """
+
+    seq: int
+    receipt: Receipt
+    pieces: tuple[tuple[PieceMark, str], ...]
+    shown: tuple[Unit | ContextMessage, ...]
+    swaps: Mapping[tuple[int, int], tuple[Part, ...]]
+    offers: str
+    shape: str
+    gaps: tuple[Gap, ...]
+
+
+def rebuild(record: Record[Session], seq: int) -> Rebuilt:
+    """The request filed at ``seq``, rebuilt from the entries before it, every digest verified and every gap named.
+
+    UsageError when that entry is no ``model.requested`` with a receipt.
+    """
+    entry = record.entry(seq)
+    body = entry.body
+    if not isinstance(body, ModelRequested) or body.receipt is None:
+        raise UsageError(f"entry {seq} is no request with a receipt", hint="look for entries of kind model.requested")
+    receipt, gaps = body.receipt, list[Gap]()
+    session = record.state_at(seq)
+    texts = _texts(record.entries, session.digest_key, seq, gaps)
+    units = session.conversation.units
+    if len(units) != receipt.units:
+        gaps.append(Gap(what="conversation", why=f"{receipt.units} units were known, the record folds to {len(units)}"))
+    shown = _shown(receipt, units, session.digest_key, gaps)
+    return Rebuilt(
+        seq=seq,
+        receipt=receipt,
+        pieces=tuple((mark, _text(texts, mark.digest, f"piece {mark.source!r}", gaps)) for mark in receipt.pieces),
+        shown=shown,
+        swaps={(s.unit, s.call): s.shows for s in receipt.swaps},
+        offers=_text(texts, receipt.offers, "offers", gaps) if receipt.offers else "",
+        shape=_text(texts, receipt.shape, "shape", gaps) if receipt.shape else "",
+        gaps=tuple(gaps),
+    )
+
+
+def _texts(entries: Sequence[Entry], key: str, upto: int, gaps: list[Gap]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for entry in entries:
+        if isinstance(entry.body, PieceFiled) and entry.seq <= upto:
+            if digest(entry.body.text.encode(), key) != entry.body.digest:
+                gaps.append(Gap(what=f"text filed at {entry.seq}", why="its digest does not match its text"))
+                continue
+            texts[entry.body.digest] = entry.body.text
+    return texts
+
+
+def _text(texts: Mapping[str, str], mark: str, what: str, gaps: list[Gap]) -> str:
+    if mark not in texts:
+        gaps.append(Gap(what=what, why="no matching text was filed before it"))
+    return texts.get(mark, "")
+
+
+def _shown(receipt: Receipt, units: Log[Unit], key: str, gaps: list[Gap]) -> tuple[Unit | ContextMessage, ...]:
+    shown: list[Any] = []
+    chain = _Chain(key, [])
+    for span in receipt.spans:
+        if span.insert is not None:
+            shown.append(span.insert)
+            continue
+        if span.stop > len(units):
+            gaps.append(Gap(what=f"units {span.start} to {span.stop}", why="the record does not reach that far"))
+            continue
+        if chain.upto(units, span.stop) != span.chain:
+            gaps.append(Gap(what=f"units up to {span.stop}", why="their chained digest does not match"))
+        shown.extend(units[span.start : span.stop])
+    return tuple(shown)

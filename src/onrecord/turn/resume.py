@@ -1,0 +1,94 @@
+"""Resuming a verb: the recorded rounds stand again, and whoever asked is called again with the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from onrecord.conversation.content import Text
+from onrecord.conversation.inputs import Answered, Question
+from onrecord.conversation.messages import ToolCall
+from onrecord.errors import UsageError
+from onrecord.record.kinds import Pending
+from onrecord.tools.tool import ToolResult
+from onrecord.turn.call import Handled, effect_key, finish_call, return_call
+from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
+from onrecord.turn.pause import pause
+from onrecord.turn.turn import Turn
+from onrecord.turn.verdicts import file_verdict
+
+__all__ = ("remember_effects", "resume_verb")
+
+ReplyHooks = Callable[..., Awaitable[Question | None]]
+
+
+def remember_effects(turn: Turn, pending: Pending) -> None:
+    """Keys of calls that ran before the pause, so that an equal call later gets the next number."""
+    for held in pending.rounds:
+        for call in held.calls:
+            if call.status not in ("asked", "absent", "denied", "invalid", "not_run"):
+                effect_key(turn, pending.key, call)
+
+
+async def resume_verb(
+    turn: Turn, batch: Batch, pending: Pending, *, reply_hooks: ReplyHooks | None = None
+) -> Question | None:
+    """Goes on where the verb paused. The next question, when there is another."""
+    answer = turn.answer
+    if answer is None or not pending.rounds:
+        raise UsageError("a resumed turn needs its answer and the rounds it paused in")
+    turn.resuming = None
+    remember_effects(turn, pending)
+    round_id = pending.rounds[-1].id
+    kind, _, by = pending.place.partition("/")
+    if kind == "reply":
+        if reply_hooks is None or not any(h.name == by for h in turn.plan.on["reply"]):
+            raise _gone("reply hook", by)
+        turn.resumed = answer
+        asked = await reply_hooks(turn, pending.key, batch.data, round_id, by)
+        return asked or await dispatch(turn, batch, round_id, turn.cause or 0)
+    call = next((c for c in turn.working.round(round_id).calls if c.id == pending.question.call), None)
+    if call is None:
+        raise UsageError("the call that asked is not in the conversation any more", code="asker-gone")
+    if call.name not in batch.tools:
+        raise _gone("tool", call.name)
+    paused_on = f"the turn paused on {call.name!r} before this call was reached"
+    settle_rest(turn, round_id, paused_on, turn.cause, besides=call.id)
+    return await _go_on(turn, batch, round_id, call, kind, by, answer)
+
+
+async def _go_on(
+    turn: Turn, batch: Batch, round_id: str, call: ToolCall, kind: str, by: str, answer: Answered
+) -> Question | None:
+    cause, asking = turn.cause or 0, None
+    if kind == "before":
+        if not any(h.name == by for h in turn.plan.on["before_tool"]):
+            raise _gone("rule", by)
+        if answer.approved is not True:
+            return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
+            file_verdict(turn, "before_tool", by, "deny", "declined", call=call.id)
+            return None
+        asking = await resume_call(turn, batch, round_id, call, behind=by, cause=cause)
+    elif kind == "result":
+        handled = Handled(result=ToolResult(answer.value), status="returned")
+        await finish_call(turn, batch.tools[call.name], call, handled, round_id, cause)
+        turn.values[call.id] = (handled.result, "")
+    else:
+        key = effect_key(turn, batch.verb, call)
+        count = sum(1 for name in turn.done if name.startswith(f"{key}/ask"))
+        turn.done[f"{key}/ask{count}"] = answer
+        asking = await resume_call(turn, batch, round_id, call, behind=HANDLER, cause=cause)
+    return None if asking is None else pause(turn, asking, batch.verb, batch.data)
+
+
+def declined_text(answer: Answered) -> str:
+    """What the model reads of a call that a person declined."""
+    who = f" by {answer.by}" if answer.by else " by a person"
+    return f"Declined{who}{f': {answer.note}' if answer.note else '.'}"
+
+
+def _gone(what: str, name: str) -> UsageError:
+    return UsageError(
+        f"this turn cannot go on: the {what} {name!r} that it waits for is not part of this agent any more",
+        code="asker-gone",
+        hint="answer with an agent that still has it, or let the question go",
+    )

@@ -1,0 +1,338 @@
+"""Speaking: rounds of request, reply and tools until there is an answer. The one loop of the library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from onrecord.conversation.content import Mark, Text
+from onrecord.conversation.inputs import Ask, Question
+from onrecord.conversation.messages import Round, ToolCall
+from onrecord.conversation.outgoing import Outgoing
+from onrecord.conversation.usage import Usage
+from onrecord.errors import FeatureFailed, TurnError
+from onrecord.models.request import Offer, Piece, Purpose, Shape, TextFilter
+from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, RoundSettled, TextSaid
+from onrecord.turn.answer import correction, governed, run_output, with_blocks
+from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired
+from onrecord.turn.director import Brief, Spoken
+from onrecord.turn.dispatch import Batch, dispatch, settle_rest
+from onrecord.turn.listen import Heard, listen, release, release_mark
+from onrecord.turn.moments import Answer, Revise, Stop
+from onrecord.turn.pause import Asking, can_ask, pause
+from onrecord.turn.receipt import file_receipt
+from onrecord.turn.resume import resume_verb
+from onrecord.turn.verdicts import file_verdict
+from onrecord.turn.warm import warm_lanes
+
+if TYPE_CHECKING:
+    from onrecord.record.kinds import Pending
+    from onrecord.turn.turn import Turn
+
+__all__ = ("Done", "outgoing_key", "speak")
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """A speak verb as it is kept across a pause: its last round is read again by the shape."""
+
+    round: Round | None = None
+    text: str = ""
+    data: dict[str, Any] = {}
+    rounds: int = 0
+    usage: Usage | None = None
+
+
+class _Speaking:
+    """One speak verb while it runs."""
+
+    def __init__(self, turn: Turn, brief: Brief) -> None:
+        plan, spec = turn.plan, turn.spec
+        self.turn, self.brief = turn, brief
+        self.limit = spec.rounds if brief.rounds is None else brief.rounds
+        self.offers: tuple[Offer, ...] = plan.offers(brief.tools) if self.limit else ()
+        self.pieces: tuple[Piece, ...] = arranged((*turn.base_pieces(), *brief.pieces))
+        self.shape: Shape[Any] | None = brief.shape
+        self.batch = Batch(verb=brief.key, tools={}, scope=brief.scope, data={})
+        self.permit(self.offers)
+        self.own = 0
+        self.carries = turn.admitted if brief.carries_input else None
+        self.count = 0
+        self.wrapping = False
+        self.usage: Usage | None = None
+        self.value: object = None
+        self.last: Round | None = None
+        self.said = ""
+
+    def permit(self, offers: tuple[Offer, ...]) -> None:
+        """Whatever was offered in this turn may be called; narrowing only hides."""
+        for offer in offers:
+            self.batch.tools = {**self.batch.tools, offer.tool.id: offer.tool}
+
+    @property
+    def offering(self) -> bool:
+        """Whether this brief has tools at all."""
+        return self.limit > 0 and bool(self.offers or (self.turn.plan.toolsets and self.brief.tools != ()))
+
+
+async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
+    """Speaks as the brief says. ModelError, AnswerRefused, FeatureFailed."""
+    speaking = _Speaking(turn, brief)
+    if resuming is None:
+        turn.working.settle_open()
+        speaking.own = len(turn.working.conversation.units)
+    else:
+        speaking.batch.data.update(resuming.data)
+        speaking.own = turn.working.base_units  # where the recorded rounds stand again
+        speaking.count = sum(1 for r in resuming.rounds if not r.revised)
+        speaking.permit(await offered(turn, speaking.offers, speaking.count, allowed=brief.tools))
+        asked = await resume_verb(turn, speaking.batch, resuming, reply_hooks=_reply_hooks)
+        if asked is not None:
+            return Spoken(asked=asked)
+    while True:
+        if not _goes_on(speaking):
+            break
+        heard = await _one_round(speaking)
+        if heard is None:
+            continue
+        asked = await _reply_hooks(turn, brief.key, speaking.batch.data, heard.round.id)
+        if asked is not None:
+            return Spoken(asked=asked)
+        settled = turn.working.round(heard.round.id)
+        if _is_final(speaking, settled):
+            settle_rest(turn, settled.id, _why_final(speaking), turn.cause)
+            if await _conclude(speaking, heard):
+                break
+            continue
+        asked = await dispatch(turn, speaking.batch, settled.id, turn.cause or 0)
+        if asked is not None:
+            return Spoken(asked=asked)
+    return _spoken(speaking)
+
+
+def _goes_on(speaking: _Speaking) -> bool:
+    """Whether another request follows, and whether it is the wrap-up."""
+    stopped = speaking.turn.stopped
+    if stopped is not None and not speaking.wrapping:
+        if not stopped.wrap_up or not speaking.offering:
+            return False
+        speaking.wrapping = True
+    if speaking.offering and speaking.count >= speaking.limit:
+        speaking.wrapping = True
+    return True
+
+
+async def _one_round(speaking: _Speaking) -> Heard | None:
+    """One request and its reply, filed. None when a hook stopped the turn before it was sent."""
+    turn, brief = speaking.turn, speaking.brief
+    purpose: Purpose = "wrap_up" if speaking.wrapping else "speak"
+    number = turn.number
+    where, rid = f"main/r{number}", f"{turn.id}/{brief.key}/r{number}"
+    offers: tuple[Offer, ...] = ()
+    if not speaking.wrapping or turn.model.card.needs_tools_with_calls:
+        offers = await offered(turn, speaking.offers, speaking.count, allowed=brief.tools)
+        if offers is not speaking.offers:
+            speaking.permit(offers)
+    pieces = turn.conditional_pieces(speaking.pieces)
+    if speaking.wrapping and speaking.offering:
+        pieces = (*pieces, WRAP_UP)
+    request = base_request(
+        turn, purpose, where, pieces, own=speaking.own, offers=offers, shape=speaking.shape or turn.shape,
+        carries=speaking.carries,
+    )  # fmt: skip
+    got = await run_request_hooks(turn, request)
+    if isinstance(got, Stop):
+        if speaking.wrapping:
+            turn.stopped = Stop(got.reason)
+            speaking.wrapping = False
+        return None
+    if got.offers is not request.offers:
+        speaking.permit(got.offers)
+    await warm_lanes(got)
+    turn.request = request = wired(got)
+    turn.number += 1
+    receipt = file_receipt(turn, request, request.wire) if request.wire is not None else None
+    requested = turn.note(
+        ModelRequested(round=rid, purpose=purpose, model=request.model.card.name, receipt=receipt), where=where
+    )
+    turn.llm_calls += 1
+    turn.cause = requested.n
+    heard = await listen(turn, request, rid, _filters(turn, request.shape), live=_streams(turn), where=where)
+    turn.count(heard.usage)
+    speaking.usage = heard.usage if speaking.usage is None else speaking.usage + (heard.usage or Usage())
+    speaking.count += 1
+    shown = heard.text if heard.text != heard.round.text else None
+    turn.cause = turn.note(ModelReplied(round=heard.round, purpose=purpose, shown=shown), where=where).n
+    _read(speaking, heard.round)
+    return heard
+
+
+def _streams(turn: Turn) -> bool:
+    return turn.emit is not None and not turn.plan.holds_drafts
+
+
+def _filters(turn: Turn, shape: Shape[Any] | None) -> list[tuple[str, TextFilter]]:
+    hooks = turn.plan.on["text"]
+    if not hooks and (shape is None or shape.filter is None):
+        return []
+    filters: list[tuple[str, TextFilter]] = []
+    if shape is not None and shape.filter is not None:
+        filters.append((shape.name, shape.filter()))
+    for hook in hooks:
+        try:
+            filters.append((hook.name, hook.call(turn)))
+        except Exception as error:
+            raise FeatureFailed(hook.name, "text", type(error).__name__) from error
+    return filters
+
+
+def _read(speaking: _Speaking, settled: Round) -> None:
+    """The value of a round by the brief's shape, merged over rounds; and calls found inside an envelope."""
+    shape = speaking.shape
+    if shape is None:
+        return
+    reading = shape.read(settled)
+    merge = speaking.brief.merge
+    speaking.value = reading.value if merge is None or speaking.last is None else merge(speaking.value, reading.value)
+    speaking.last = settled
+    if reading.calls:
+        first = len(settled.calls)
+        more = tuple(
+            replace(c, id=f"{settled.id}/c{first + i}", wire_id=c.wire_id or f"c{first + i}")
+            for i, c in enumerate(reading.calls)
+        )
+        speaking.turn.note(RoundSettled(round=replace(settled, calls=(*settled.calls, *more))))
+
+
+def _is_final(speaking: _Speaking, settled: Round) -> bool:
+    pending = any(c.status == "asked" for c in settled.calls)
+    stopped = speaking.turn.stopped
+    if not pending or speaking.wrapping or not speaking.batch.tools:
+        return True
+    return stopped is not None and not stopped.wrap_up
+
+
+def _why_final(speaking: _Speaking) -> str:
+    if speaking.turn.stopped is not None:
+        return "the turn was stopped before this call"
+    return "no tools may be called here" if not speaking.batch.tools else "the budget for actions was used up"
+
+
+async def _reply_hooks(
+    turn: Turn, key: str, data: dict[str, Any], round_id: str, behind: str | None = None
+) -> Question | None:
+    """Reply hooks, from ``behind`` (who asked and is called again) on. An `Ask` is a question about the whole batch."""
+    passed = behind is None
+    for hook in turn.plan.on["reply"]:
+        passed = passed or hook.name == behind
+        if not passed:
+            continue
+        before = turn.working.round(round_id)
+        try:
+            got = await hook.call(turn, before)
+        except TurnError:
+            raise
+        except Exception as error:
+            raise FeatureFailed(hook.name, "reply", type(error).__name__) from error
+        turn.resumed = None  # an answer is handed to its asker once
+        if isinstance(got, Ask):
+            if not can_ask(turn):
+                raise FeatureFailed(hook.name, "reply", "it asks a person while another question is open")
+            file_verdict(turn, "reply", hook.name, "ask", "")
+            return pause(turn, Asking(ask=got, by=hook.name, place=f"reply/{hook.name}"), key, data)
+        if got is not before and got != before:
+            turn.note(RoundSettled(round=_without_stale_native(before, got)))
+    return None
+
+
+def _without_stale_native(before: Round, after: Round) -> Round:
+    """A changed round cannot be replayed natively, unless only arguments that the library had added were peeled."""
+    changed: list[ToolCall] = [c for a, c in zip(before.calls, after.calls, strict=False) if a.raw_args != c.raw_args]
+    same = len(before.calls) == len(after.calls) and before.content == after.content
+    return after if same and not changed else replace(after, continuation=None)
+
+
+async def _conclude(speaking: _Speaking, heard: Heard) -> bool:
+    """The output chain, then the answer is said. False when it became a draft and the model is asked again."""
+    turn, brief = speaking.turn, speaking.brief
+    settled = turn.working.round(heard.round.id)
+    answer = Answer(key=brief.key, text=heard.text, drafted=heard.text, revised=dict(turn.revised))
+    got = await run_output(turn, answer) if turn.plan.on["output"] else answer
+    if isinstance(got, tuple):
+        hook, verdict = got
+        _revise(speaking, settled, hook.name, verdict)
+        return False
+    if got.output is not UNSET or got.unmet:
+        turn.output = (got.output, got.source, got.unmet)
+    shown = heard.shown if got.text == heard.text else ()
+    if got.text != heard.text:
+        turn.note(RoundSettled(round=governed(settled, got.text)))
+    if turn.plan.holds_drafts:
+        _release_held(turn, got.text, shown)
+    say_text(turn, brief, got, round_id=settled.id, shown=shown)
+    speaking.said = got.text
+    return True
+
+
+def _release_held(turn: Turn, text: str, shown: tuple[Text | Mark, ...]) -> None:
+    for item in shown or (Text(text),):
+        if isinstance(item, Mark):
+            release_mark(turn, item)
+        else:
+            release(turn, item.text)
+
+
+def _revise(speaking: _Speaking, settled: Round, by: str, verdict: Revise) -> None:
+    turn = speaking.turn
+    turn.note(RoundSettled(round=replace(settled, revised=correction(settled.id, turn.id, by, verdict))))
+    speaking.count -= 1  # revisions have a budget of their own, outside the rounds
+
+
+def outgoing_key(turn: Turn, key: str) -> str:
+    """The verb key where it is a flow step key (an exact format, known by its prefix), else ``{turn}/{verb key}``."""
+    return key if key.startswith("flow:") else f"{turn.id}/{key}"
+
+
+def say_text(
+    turn: Turn, brief: Brief, answer: Answer, *, round_id: str, shown: tuple[Text | Mark, ...], media: str | None = None
+) -> None:
+    """Files what is said and puts its message among the turn's. A blank answer says nothing."""
+    turn.streaming.clear()
+    if not answer.text.strip() and media is None:
+        return
+    turn.cause = turn.note(
+        TextSaid(
+            key=brief.key, text=answer.text, round=round_id, verbatim=answer.verbatim, shown=shown,
+            blocks=answer.blocks, media=media, after_ms=brief.after_ms, about=brief.about,
+        )
+    ).n  # fmt: skip
+    turn.messages.append(
+        Outgoing(
+            key=outgoing_key(turn, brief.key), text=with_blocks(answer.text, answer.blocks),
+            kind="verbatim" if answer.verbatim else "ai", media=media, after_ms=brief.after_ms,
+            marks=tuple(m for m in shown if isinstance(m, Mark)), speaks=turn.speaks, about=brief.about,
+        )
+    )  # fmt: skip
+
+
+def _spoken(speaking: _Speaking) -> Spoken:
+    turn, data = speaking.turn, speaking.batch.data
+    if data and not speaking.brief.hold_data:
+        turn.note(DataPatched(patch=dict(data)))
+    turn.done[speaking.brief.key] = Done(
+        round=speaking.last, text=speaking.said, data=data, rounds=speaking.count, usage=speaking.usage
+    )
+    return Spoken(
+        text=speaking.said, value=speaking.value, data=data, rounds=speaking.count, usage=speaking.usage
+    )  # fmt: skip
+
+
+def spoken_again(brief: Brief, held: Any) -> Spoken:
+    """A speak verb already performed, read from its record."""
+    done = held if isinstance(held, Done) else msgspec.json.decode(held, type=Done)
+    value = None
+    if brief.shape is not None and done.round is not None:
+        value = brief.shape.read(done.round).value
+    return Spoken(text=done.text, value=value, data=done.data, rounds=done.rounds, usage=done.usage)

@@ -1,0 +1,179 @@
+"""The stage as the loop gives it to a director: keys are unique, what was done once is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from onrecord.conversation.inputs import Question
+from onrecord.conversation.messages import Round, ToolCall
+from onrecord.conversation.outgoing import Outcome, Wake
+from onrecord.errors import UsageError
+from onrecord.jsonio import Json, digest, dumps
+from onrecord.record.kinds import DataPatched, OutcomeFiled, Pending, RoundSettled, WakeArmed, WakeDisarmed
+from onrecord.tools.tool import Tool
+from onrecord.turn.answer import run_output
+from onrecord.turn.director import Acted, Brief, Query, Scope, Spoken
+from onrecord.turn.dispatch import Batch, dispatch
+from onrecord.turn.judge import ask_silently
+from onrecord.turn.listen import release
+from onrecord.turn.moments import Answer
+from onrecord.turn.options import Silenced
+from onrecord.turn.resume import resume_verb
+from onrecord.turn.speak import Done, say_text, speak, spoken_again
+
+if TYPE_CHECKING:
+    from onrecord.turn.turn import Turn
+
+__all__ = ("LiveStage",)
+
+T = TypeVar("T")
+_encode = msgspec.json.Encoder().encode
+NO_SCOPE = Scope()
+
+
+class _ActDone(Struct, frozen=True, kw_only=True):
+    """An act verb across a pause. A value that JSON cannot keep is kept as the text the record has of it."""
+
+    call: ToolCall
+    value: Json = None
+    error: str | None = None
+
+
+class LiveStage:
+    """See `Stage`. UsageError: a key used twice in a turn, a verb after a question came up, speech while silenced."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self._used: set[str] = set()
+        self._ordinals: dict[str, int] = {}
+
+    def _enter(self, key: str) -> object | None:
+        turn = self.turn
+        if turn.question is not None:
+            raise UsageError("a person was asked: the director must return", code="question-open")
+        if key in self._used:
+            raise UsageError(f"the verb key {key!r} is used twice in one turn", code="key-reused")
+        self._used.add(key)
+        return cast("object | None", turn.done.get(key))
+
+    def _resuming(self, key: str) -> Pending | None:
+        held = self.turn.resuming
+        return held if held is not None and held.key == key else None
+
+    def _once(self, kind: str, value: object) -> bool:
+        """Whether this line, or timer, is new: a director called again from the top files nothing twice."""
+        mark = f"{kind}/{digest(_encode(value))}"
+        ordinal = self._ordinals[mark] = self._ordinals.get(mark, -1) + 1
+        if f"{mark}/{ordinal}" in self.turn.done:
+            return False
+        self.turn.done[f"{mark}/{ordinal}"] = True
+        return True
+
+    def _may_speak(self, verb: str) -> None:
+        if self.turn.option(Silenced) is not None:
+            raise UsageError(
+                f"{verb} in a silenced turn", code="silenced", hint="a director asks turn.option(Silenced)"
+            )
+
+    async def speak(self, brief: Brief, /) -> Spoken:
+        held = self._enter(brief.key)
+        if held is not None:
+            return spoken_again(brief, held)
+        self._may_speak("speak")
+        return await speak(self.turn, brief, self._resuming(brief.key))
+
+    async def judge(self, query: Query[T], /) -> T:
+        turn, held = self.turn, self._enter(query.key)
+        if held is None:
+            silenced = turn.option(Silenced)
+            if silenced is not None and not silenced.understand:
+                raise UsageError(
+                    "judge in a silenced turn", code="silenced", hint="Silenced(understand=True) allows it"
+                )
+            number, turn.number = turn.number, turn.number + 1
+            round_id = f"{turn.id}/{query.key}/r{number}"
+            held = await ask_silently(turn, query, "judge", round_id, f"main/r{number}")
+            turn.done[query.key] = held
+        replied = held if isinstance(held, Round) else msgspec.json.decode(cast(bytes, held), type=Round)
+        return query.shape.read(replied).value
+
+    async def say(
+        self, text: str, /, *, key: str, after_ms: int = 0, media: str | None = None, about: Mapping[str, str] = {}
+    ) -> None:
+        turn = self.turn
+        if self._enter(key) is not None:
+            return
+        self._may_speak("say")
+        answer: object = Answer(key=key, text=text, drafted=text, verbatim=True)
+        if turn.plan.on["output"]:
+            answer = await run_output(turn, cast(Answer, answer))
+        number, turn.number = turn.number, turn.number + 1
+        brief = Brief(key=key, after_ms=after_ms, about=about)
+        release(turn, text)
+        say_text(turn, brief, cast(Answer, answer), round_id=f"{turn.id}/{key}/r{number}", shown=(), media=media)
+        turn.done[key] = Done(text=text)
+
+    async def act(self, tool: Tool, args: Mapping[str, Json], /, *, key: str, scope: Scope = NO_SCOPE) -> Acted:
+        turn, held = self.turn, self._enter(key)
+        if held is not None:
+            done = held if isinstance(held, _ActDone) else msgspec.json.decode(cast(bytes, held), type=_ActDone)
+            return Acted(call=done.call, value=done.value, error=done.error)
+        batch = Batch(verb=key, tools={tool.id: tool}, scope=scope, data={}, direct=True)
+        resuming = self._resuming(key)
+        if resuming is not None:
+            batch.data.update(resuming.data)
+            round_id = resuming.rounds[-1].id
+            asked = await resume_verb(turn, batch, resuming)
+        else:
+            round_id = f"{turn.id}/{key}/act{turn.number}"
+            turn.number += 1
+            call = ToolCall(
+                id=f"{round_id}/c0", wire_id="act", name=tool.id, raw_args=dumps(args).decode(), args=args
+            )  # fmt: skip
+            filed = turn.note(RoundSettled(round=Round(id=round_id, calls=(call,))))
+            asked = await dispatch(turn, batch, round_id, filed.n)
+        return self._acted(key, round_id, batch, asked)
+
+    def _acted(self, key: str, round_id: str, batch: Batch, asked: Question | None) -> Acted:
+        turn = self.turn
+        call = turn.working.round(round_id).calls[0]
+        if asked is not None:
+            return Acted(call=call, asked=asked)
+        if batch.data:
+            turn.note(DataPatched(patch=dict(batch.data)))
+        result, failed = turn.values.get(call.id, (None, ""))
+        shown = "".join(p.text for p in call.result or () if hasattr(p, "text"))
+        error = None if call.status in ("returned", "partial", "absent") and not failed else shown
+        value = None if result is None or result.value is UNSET else result.value
+        turn.done[key] = _ActDone(call=call, value=_keepable(value), error=error)
+        turn.working.acting = None
+        return Acted(call=call, value=value, error=error)
+
+    def arm(self, wake: Wake, /) -> None:
+        if self._once("arm", wake):
+            self.turn.note(WakeArmed(wake=wake))
+            self.turn.wakes.append(wake)
+
+    def disarm(self, key: str, /) -> None:
+        if self._once("disarm", key):
+            self.turn.note(WakeDisarmed(key=key))
+            self.turn.disarmed.append(key)
+
+    def outcome(self, line: Outcome, /) -> None:
+        if self._once("line", line):
+            stamped = line if line.at is not None else replace(line, at=self.turn.now)
+            self.turn.note(OutcomeFiled(line=stamped))
+            self.turn.lines.append(stamped)
+
+
+def _keepable(value: object) -> Json:
+    try:
+        _encode(value)
+    except (TypeError, ValueError):
+        return repr(type(value).__name__)
+    return value

@@ -1,0 +1,286 @@
+"""A take: one attempt at one turn, from open to close."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from msgspec import UNSET, Struct
+
+from onrecord.conversation.content import Mark, Text
+from onrecord.conversation.conversation import Conversation
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Answered, Input, Interruption, Said, input_key, row_key, turn_id
+from onrecord.conversation.outgoing import Delta, Outcome
+from onrecord.errors import FeatureFailed, MessageDenied, ModelError, TurnError, UsageError
+from onrecord.models.model import Model
+from onrecord.models.names import model_named
+from onrecord.record.kinds import (
+    Noted,
+    TurnClosed,
+    TurnFailed,
+    TurnInput,
+    TurnInterrupted,
+    TurnOpened,
+    TurnPaused,
+    TurnResumed,
+)
+from onrecord.session.folding import land
+from onrecord.session.session import Session
+from onrecord.timing import whole_ms
+from onrecord.turn.effects import Effects
+from onrecord.turn.moments import Allow, Deny
+from onrecord.turn.options import checked_options
+from onrecord.turn.pause import settled_pending
+from onrecord.turn.plan import Plan
+from onrecord.turn.result import Status, TurnResult
+from onrecord.turn.stage import LiveStage
+from onrecord.turn.turn import Turn
+from onrecord.turn.verdicts import file_verdict
+
+__all__ = ("Order", "take")
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What one take is asked to do.
+
+    ``session`` is the state to start from, or only its key. ``history`` replaces the session's conversation for this
+    take and stays the caller's. ``row`` and ``number`` name the turn (None: from the input and `Session.seq`),
+    ``attempt`` is the take's number. ``emit`` gets the live deltas, ``began`` the running `Turn`.
+    """
+
+    input: Input
+    session: Session | SessionKey
+    context: object = None
+    options: tuple[object, ...] = ()
+    history: Conversation | None = None
+    row: str | None = None
+    number: int | None = None
+    attempt: int = 1
+    emit: Callable[[Delta], None] | None = None
+    began: Callable[[Turn], None] | None = None
+
+
+async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
+    """Takes one input to its end.
+
+    Raises TurnError (with ``result``) when a rule denied the message or the answer or a feature failed; ModelError
+    when a model call failed (with ``result`` only if text was already shown); UsageError before anything is filed.
+    """
+    is_new = isinstance(order.session, SessionKey)
+    base = order.session
+    if isinstance(base, SessionKey):
+        base = Session(key=base, digest_key=effects.nonce())
+    options = checked_options(order.options, plan.options) if order.options else {}
+    ignored = _ignored(order.input, base)
+    if ignored is not None:
+        return _nothing(order, base, "ignored", ignored)
+    turn = _open(plan, order, base, effects, options, is_new=is_new)
+    if order.began is not None:
+        order.began(turn)
+    error: TurnError | ModelError | None = None
+    try:
+        await _run(turn, order)
+        if turn.ignored is not None:
+            return _nothing(order, base, "ignored", turn.ignored)
+    except asyncio.CancelledError:
+        if turn.interrupted is None:
+            raise
+        _uncancel(turn)
+    except TurnError as failed:
+        error = failed
+    except ModelError as failed:
+        if not turn.streamed:
+            raise  # nothing was shown, so nothing is stored: the same input can be taken again
+        error = failed
+    return await _end(turn, order, error)
+
+
+def _ignored(input: Input, session: Session) -> Outcome | None:
+    """The line of an input that was taken before, or answers a question that is not open."""
+    key = input_key(input)
+    if key and key in session.inputs:
+        return Outcome(kind="input", status="ignored", code="duplicate-input", key=key, message="taken before")
+    if isinstance(input, Answered):
+        pending = session.pending
+        if pending is None or pending.question.key != input.key:
+            return Outcome(
+                kind="input", status="ignored", code="stale-answer", key=input.key, message="no such question is open"
+            )
+    return None
+
+
+def _open(
+    plan: Plan, order: Order, base: Session, effects: Effects, options: Mapping[type, object], *, is_new: bool
+) -> Turn:
+    """The turn with its name: a new one, or the paused one that this input answers."""
+    pending, input = base.pending, order.input
+    answer: Answered | None = input if isinstance(input, Answered) else None
+    if pending is not None and isinstance(input, Said) and pending.question.on_message == "answer":
+        answer = Answered(pending.question.key, value=input.content if isinstance(input.content, str) else None)
+    resumes = pending if answer is not None else None
+    row = row_key(input, effects.nonce() if not input.key else "") if order.row is None else order.row
+    number = base.seq if order.number is None else order.number
+    turn = Turn(
+        plan, base, effects, key=row if resumes is None else resumes.row, take=order.attempt, is_new=is_new,
+        id=turn_id(base.key, row, number) if resumes is None else resumes.turn,
+        input=input if resumes is None else resumes.input, context=order.context, options=options, emit=order.emit,
+    )  # fmt: skip
+    turn.now = whole_ms(turn.now)
+    turn.first_now = turn.now
+    if order.history is not None:
+        turn.working.use_history(order.history)
+    if resumes is not None:
+        turn.answer, turn.resuming, turn.done = answer, resumes, dict(resumes.done)
+        turn.paused_children, turn.first_now = dict(resumes.children), resumes.now
+        turn.n, turn.take = resumes.n, resumes.take + order.attempt
+        turn.number, turn.asks, turn.ids = resumes.number, resumes.asks, resumes.ids
+    return turn
+
+
+async def _run(turn: Turn, order: Order) -> None:
+    plan, pending = turn.plan, turn.session.pending
+    if turn.answer is not None:
+        turn.cause = turn.note(TurnResumed(answer=turn.answer, now=turn.now, manifest=turn.spec.manifest)).n
+        await _input_hooks(turn, turn.answer)
+    else:
+        drops = ""
+        if pending is not None and isinstance(order.input, Said) and pending.question.on_message == "drop":
+            drops = pending.turn
+        opened = TurnOpened(
+            input_kind=str(order.input.__struct_config__.tag), row=turn.key, now=turn.now, agent=plan.spec.name,
+            input_key=input_key(order.input), manifest=plan.spec.manifest, outside=turn.working.outside is not None,
+            drops=drops,
+        )  # fmt: skip
+        turn.cause = turn.note(opened).n
+        turn.input = await _input_hooks(turn, order.input)
+        turn.cause = turn.note(TurnInput(input=turn.input, now=turn.now)).n
+        if isinstance(turn.input, Said):
+            turn.admitted = len(turn.working.conversation.units) - 1
+            turn.speaks = turn.input.speaks
+    _configure(turn)
+    await plan.director.direct(turn, LiveStage(turn))
+    turn.check_interrupted()
+    if turn.pending is None and turn.ignored is None:
+        for hook in plan.on["settle"]:
+            try:
+                await hook.call(turn)
+            except Exception as error:
+                turn.note(Noted(by=hook.name, text=f"settle failed: {type(error).__name__}"))
+    while turn.owed:
+        await turn.owed.pop(0)
+
+
+async def _input_hooks(turn: Turn, input: Input) -> Any:
+    for hook in turn.plan.on["input"]:
+        try:
+            verdict = await hook.call(turn, input)
+        except Exception as error:
+            verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}")
+        if isinstance(verdict, Deny):
+            file_verdict(turn, "input", hook.name, "deny", verdict.reason, before=input, data=verdict.data)
+            raise MessageDenied("input", hook.name, verdict.reason)
+        if not isinstance(verdict, Allow):
+            raise FeatureFailed(hook.name, "input", f"it returned {type(verdict).__name__}, not Allow or Deny")
+        if verdict.value is not UNSET:
+            file_verdict(turn, "input", hook.name, "allow", verdict.why, before=input, after=verdict.value)
+            input = cast(Input, verdict.value)
+        elif verdict.why:
+            file_verdict(turn, "input", hook.name, "allow", verdict.why, before=input)
+    return input
+
+
+def _configure(turn: Turn) -> None:
+    """``model=`` and ``instructions=`` that are functions of the turn are read here, once, and filed."""
+    plan, about = turn.plan, dict[str, str]()
+    if callable(plan.model):
+        chosen = plan.model(turn)
+        turn.model = model_named(chosen) if isinstance(chosen, str) else cast(Model, chosen)
+        about["model"] = turn.model.card.name
+    if callable(plan.instructions):
+        turn.instructions = str(plan.instructions(turn))
+        about["instructions"] = f"{len(turn.instructions)} characters"
+    else:
+        turn.instructions = cast(str, plan.instructions)
+    if about:
+        turn.note(Noted(by="configure", text="chosen for this turn", about=about))
+
+
+def _uncancel(turn: Turn) -> None:
+    if turn.task is not None:
+        turn.task.uncancel()
+
+
+async def _end(turn: Turn, order: Order, error: TurnError | ModelError | None) -> TurnResult[Any]:
+    """Files how the take ended and makes its session."""
+    base, shown = turn.session, _shown(turn)
+    if turn.interrupted is not None:
+        by = turn.interrupted
+        turn.note(
+            TurnInterrupted(id=by.id, cause=by.cause, of=turn.id, shown=shown, heard=by.heard, receipt=by.receipt)
+        )
+        return _result(turn, order, "interrupted", land(base, turn.entries, turn.plan.folds), kept=False)
+    if error is not None:
+        turn.note(TurnFailed(code=error.code, error=type(error).__name__, shown=shown, row=turn.key))
+        status: Status = "refused" if error.code in ("message-denied", "answer-refused") else "failed"
+        error.result = _result(turn, order, status, land(base, turn.entries, turn.plan.folds), kept=False)
+        raise error
+    if turn.pending is not None:
+        turn.note(TurnPaused(pending=settled_pending(turn, turn.pending)))
+        return _result(turn, order, "paused", turn.working.session(len(turn.entries)))
+    status = _closing_status(turn)
+    if _unchanged(turn):
+        return _nothing(order, base, status, None)
+    turn.note(TurnClosed(status=status))
+    return _result(turn, order, status, turn.working.session(len(turn.entries)))
+
+
+def _closing_status(turn: Turn) -> Status:
+    if any(line.status == "deferred" for line in turn.lines):
+        return "deferred"
+    return "answered" if turn.messages else "silent"
+
+
+def _unchanged(turn: Turn) -> bool:
+    """Nothing but the opening and an input that enters no conversation: there is nothing to keep."""
+    if turn.is_new or isinstance(turn.input, Said) or turn.answer is not None:
+        return False
+    return all(isinstance(e.body, (TurnOpened, TurnInput)) for e in turn.entries)
+
+
+def _shown(turn: Turn) -> tuple[Text | Mark, ...]:
+    """Text released to a live reader and not yet said."""
+    out: list[Text | Mark] = []
+    for item in turn.streaming:
+        if isinstance(item, str) and out and isinstance(out[-1], Text):
+            out[-1] = Text(out[-1].text + item)
+        else:
+            out.append(Text(item) if isinstance(item, str) else item)
+    return tuple(out)
+
+
+def _result(turn: Turn, order: Order, status: Status, session: Session, *, kept: bool = True) -> TurnResult[Any]:
+    messages = tuple(turn.messages) if kept else ()
+    return TurnResult(
+        status=status, session=session, changed=True, base=None if turn.is_new else turn.session,
+        entries=tuple(turn.entries), messages=messages, text="\n\n".join(m.text for m in messages if m.text),
+        question=turn.question if kept else None, private=dict(turn.private), wakes=tuple(turn.wakes) if kept else (),
+        disarmed=tuple(turn.disarmed) if kept else (), lines=tuple(turn.lines), llm_calls=turn.llm_calls,
+        usage=turn.usage, children=tuple(turn.children), typed=_typed(turn),
+    )  # fmt: skip
+
+
+def _typed(turn: Turn) -> tuple[object, str, str] | None:
+    if turn.output is not None:
+        return turn.output
+    if turn.spec.output is str:
+        return None
+    return (UNSET, "model", "the turn ended without an answer")
+
+
+def _nothing(order: Order, base: Session, status: Status, line: Outcome | None) -> TurnResult[Any]:
+    """A turn that leaves everything as it was: the session given, or none."""
+    given = order.session if isinstance(order.session, Session) else None
+    return TurnResult(status=status, session=given, changed=False, base=given, lines=() if line is None else (line,))

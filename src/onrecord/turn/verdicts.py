@@ -1,0 +1,36 @@
+"""Filing verdicts: what a feature changed, denied, asked or said why, as digests and never as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from onrecord.jsonio import Json, digest
+from onrecord.record.kinds import VerdictFiled
+from onrecord.turn.moments import Moment
+from onrecord.turn.turn import Turn
+
+__all__ = ("file_verdict", "fingerprint")
+
+_encode = msgspec.json.Encoder(order="deterministic", enc_hook=repr).encode
+
+
+def fingerprint(turn: Turn, value: object) -> str:
+    """Digest of a value, keyed by the session, so that a record shows that something changed but not what."""
+    return digest(_encode(value), turn.session.digest_key)
+
+
+def file_verdict(
+    turn: Turn, moment: Moment, by: str, verdict: Literal["allow", "deny", "ask", "revise", "stop"], why: str,
+    *, call: str = "", before: object = None, after: object = None, data: Mapping[str, Json] | None = None,
+    where: str = "main",
+) -> int:  # fmt: skip
+    """Files one verdict and returns its place in the turn."""
+    body = VerdictFiled(
+        moment=moment, by=by, verdict=verdict, why=why, call=call, data=data or {},
+        before="" if before is None else fingerprint(turn, before),
+        after="" if after is None else fingerprint(turn, after),
+    )  # fmt: skip
+    return turn.note(body, where=where).n
