@@ -83,7 +83,7 @@ records = st.lists(
         st.builds(lambda t: {"role": "user", "content": t}, text),
         st.builds(lambda t: {"role": "system", "content": t}, text),
         st.builds(lambda t: {"role": "assistant", "content": t}, text.filter(bool)),
-        st.builds(lambda a: called(a), json_object),
+        st.builds(called, json_object),
     ),
     max_size=8,
 )

@@ -1,0 +1,127 @@
+"""``offline``: a rule-based stand-in behind the model port. It says what it is, and never pretends to understand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping
+
+from onrecord.conversation.display import labelled
+from onrecord.conversation.messages import ContextMessage, Unit, UserMessage
+from onrecord.conversation.render import context_text, user_parts
+from onrecord.jsonio import Json, canonical, dumps
+from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
+from onrecord.models.model import ModelCard
+from onrecord.models.projection import result_parts
+from onrecord.models.request import Request, Wire
+from onrecord.providers.offline.choosing import AskFirst, Call, Decline, Talk, choose
+from onrecord.providers.offline.filling import filled
+from onrecord.providers.offline.scene import Scene, look, shown_units
+from onrecord.providers.offline.telling import plain_answer, results_text
+from onrecord.providers.offline.wording import HONEST, Language, language_of, phrase
+
+__all__ = ("Offline", "named")
+
+PIECE = re.compile(r"\s*\S+|\s+")
+TALKS = frozenset({"speak", "wrap_up"})
+
+
+def named(provider: str, model: str) -> Offline:
+    """The stand-in for ``offline`` or ``offline:anything``; the name changes nothing but the card."""
+    return Offline(model or "rules", provider=provider)
+
+
+class Offline:
+    """Answers by word overlap, types and patterns: equal requests give equal replies, and nothing is ever raised."""
+
+    def __init__(self, model: str = "rules", *, provider: str = "offline") -> None:
+        self.card = ModelCard(
+            provider=provider,
+            model=model,
+            protocol="offline",
+            images=False,
+            audio=False,
+            files=False,
+            structured="native",
+            about="A rule-based stand-in without key, network or weights, for the demo, documentation and first steps.",
+            honest=HONEST,
+        )
+
+    async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
+        """The reply word by word, or one call, then how it ended; nobody counts tokens here."""
+        for chunk in reply_chunks(request, self.card.model):
+            yield chunk
+
+    def wire(self, request: Request, /) -> Wire:
+        """What the stand-in is shown, as canonical JSON. It sends nothing and refuses nothing."""
+        return Wire(body=canonical(_shown(request)))
+
+
+def reply_chunks(request: Request, model: str) -> Iterator[Chunk]:
+    """The chunks of the reply to a request."""
+    scene = look(request)
+    language = language_of([scene.latest, *(line.text for line in reversed(scene.before) if line.who == "person")])
+    move = _move(request, scene, language)
+    if isinstance(move, Call):
+        wire_id = f"offline-{len(request.conversation.units)}-0"
+        yield CallChunk(wire_id=wire_id, name=move.name, raw_args=dumps(move.args).decode())
+        yield Finished(finish="calls", model=model)
+        return
+    text = _spoken(request, scene, move, language)
+    if request.shape is not None:
+        said = text if request.purpose in TALKS else ""
+        text = dumps(filled(request.shape.schema, scene.lines, name=request.shape.name, spoken=said)).decode()
+    for piece in PIECE.findall(text):
+        yield TextChunk(piece)
+    yield Finished(finish="stop", model=model)
+
+
+def _move(request: Request, scene: Scene, language: Language) -> Call | AskFirst | Decline | Talk:
+    if not request.offers or request.choice == "none" or request.purpose != "speak":
+        return Talk()
+    forced = "" if request.choice in {"auto", "required"} else request.choice
+    if forced and scene.own_calls:
+        return Talk()
+    return choose(scene, request.offers, language, forced)
+
+
+def _spoken(request: Request, scene: Scene, move: AskFirst | Decline | Talk, language: Language) -> str:
+    results = results_text(scene.own_calls, language) if scene.own_calls else ""
+    match move:
+        case AskFirst(text=question):
+            return f"{results} {question}".strip()
+        case Decline(name=name):
+            return phrase("declined", language, tool=name)
+        case _:
+            return results or plain_answer(scene, request.offers, language)
+
+
+def _shown(request: Request) -> dict[str, Json]:
+    swaps = {(swap.unit, swap.call): swap.shows for swap in request.view.swaps}
+    shape = request.shape
+    return {
+        "purpose": request.purpose,
+        "pieces": [{"place": piece.place, "text": piece.text} for piece in request.pieces],
+        "units": [_unit(index, unit, swaps) for index, unit in shown_units(request)],
+        "tools": [
+            {"name": o.spec.name, "description": o.spec.description, "schema": o.spec.schema} for o in request.offers
+        ],
+        "choice": request.choice,
+        "output": None if shape is None else {"name": shape.name, "schema": shape.schema},
+    }
+
+
+def _unit(index: int, unit: Unit, swaps: Mapping[tuple[int, int], Json]) -> dict[str, Json]:
+    if isinstance(unit, UserMessage):
+        return {"role": "user", "text": labelled(user_parts(unit))}
+    if isinstance(unit, ContextMessage):
+        return {"role": unit.authority, "text": context_text(unit)}
+    calls = [
+        {
+            "name": call.name,
+            "arguments": call.raw_args,
+            "result": labelled(swaps.get((index, place)) or result_parts(call)),
+        }
+        for place, call in enumerate(unit.calls)
+        if call.status != "asked"
+    ]
+    return {"role": "model", "text": unit.text, "calls": calls}
