@@ -1,0 +1,194 @@
+"""One SQLite file and the one thread that touches it.
+
+The connection is opened, used and closed in that thread and never leaves it, so several event loops can share a store
+and a forked child cannot close it by accident. What is asked comes through a queue and is done in order, each act as a
+whole: a caller that is cancelled has either not begun or is finished without being told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from onrecord.errors import StoreError
+from onrecord.stores.sqlite_faults import fault, moved, passing, unfit
+from onrecord.stores.sqlite_schema import connect
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ("SqliteFile", "transaction")
+
+T = TypeVar("T")
+
+_EXIT_S = 10.0
+"""Seconds that a process which ends without closing a store waits for what the store still has to write."""
+
+
+class SqliteFile:
+    """A file opened on first use. ``run`` does one act with its connection; after ``close`` nothing runs."""
+
+    def __init__(self, path: str, synchronous: str) -> None:
+        self.path = path
+        self._served = _Served(path, synchronous)
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._pid = 0
+        self._closed = False
+
+    async def run(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        """What ``act`` returns, done in the file's thread. StoreError instead of the driver's errors."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        self._put(_Job(act, loop, answer))
+        return await answer
+
+    def _put(self, job: _Job) -> None:
+        # Before the lock: in a forked child another thread of the parent may have held it.
+        if self._pid and self._pid != os.getpid():
+            raise StoreError(
+                f"the store {self.path!r} was in use when this process was forked",
+                code="store-forked",
+                hint="make a store of its own in each process, after the fork",
+            )
+        with self._lock:
+            if self._closed:
+                raise StoreError(f"the store {self.path!r} is closed", code="store-closed", hint="make a new one")
+            if self._thread is None:
+                self._start()
+            self._jobs.put(job)
+
+    def _start(self) -> None:
+        # Not joined by the interpreter's own end, which would wait for ever; `_end_all` does it.
+        thread = Thread(target=_serve, args=(self._jobs, self._served), name=f"onrecord {self.path}", daemon=True)
+        thread.start()
+        self._thread, self._pid = thread, os.getpid()
+        _running[thread] = self._jobs
+        weakref.finalize(self, self._jobs.put, None).atexit = False
+
+    async def close(self) -> None:
+        """Finishes what was asked before, then closes the file; safe to call twice."""
+        if self._pid and self._pid != os.getpid():
+            return
+        with self._lock:
+            if not self._closed and self._thread is not None:
+                self._jobs.put(None)
+            self._closed = True
+        if self._thread is not None and self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join)
+
+
+class _Job:
+    __slots__ = ("act", "answer", "loop")
+
+    def __init__(
+        self, act: Callable[[sqlite3.Connection], Any], loop: asyncio.AbstractEventLoop, answer: asyncio.Future[Any]
+    ) -> None:
+        self.act, self.loop, self.answer = act, loop, answer
+
+    def tell(self, value: object, error: Exception | None) -> None:
+        # A closed loop has nobody left who waits.
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(_deliver, self.answer, value, error)
+
+
+def _deliver(answer: asyncio.Future[Any], value: object, error: Exception | None) -> None:
+    if answer.done():
+        return
+    if error is None:
+        answer.set_result(value)
+    else:
+        answer.set_exception(error)
+
+
+class _Served:
+    """The file as its thread sees it: opened when needed, and again after an error that says it is not well."""
+
+    def __init__(self, path: str, synchronous: str) -> None:
+        self.path, self.synchronous = path, synchronous
+        self.identity = (0, 0)
+
+    def do(self, job: _Job, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
+        """Does one job and returns the connection to go on with."""
+        import sqlite3
+
+        if connection is not None and self.identity != _identity(self.path):
+            _let_go(connection)
+            job.tell(None, moved(self.path))
+            return None
+        try:
+            if connection is None:
+                connection = connect(self.path, self.synchronous)
+                self.identity = _identity(self.path)
+            value = job.act(connection)
+        except sqlite3.Error as error:
+            job.tell(None, fault(error, self.path))
+            if not passing(error):
+                _let_go(connection)
+                connection = None
+        except (UnicodeEncodeError, OverflowError) as error:
+            job.tell(None, unfit(error, self.path))
+        except Exception as error:  # noqa: BLE001  the caller gets it; this thread serves others too
+            job.tell(None, error)
+        else:
+            job.tell(value, None)
+        return connection
+
+
+def _let_go(connection: sqlite3.Connection | None) -> None:
+    import sqlite3
+
+    if connection is not None:
+        with suppress(sqlite3.Error):
+            connection.close()
+
+
+def _identity(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116  once per act: Path.stat costs twice as much
+    except OSError:
+        return (-1, -1)
+    return (found.st_dev, found.st_ino)
+
+
+def _serve(jobs: SimpleQueue[_Job | None], served: _Served) -> None:
+    # The connection lives in this frame alone: a forked child has no such frame, so it never closes it.
+    connection: sqlite3.Connection | None = None
+    while (job := jobs.get()) is not None:
+        if not job.answer.cancelled():
+            connection = served.do(job, connection)
+        del job  # a store at rest must not keep its last change alive
+    _let_go(connection)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str = "immediate") -> Iterator[None]:
+    """All or nothing: commits at the end, undoes everything when something is raised."""
+    connection.execute(f"begin {kind}")
+    try:
+        yield
+        connection.execute("commit")
+    finally:
+        if connection.in_transaction:
+            connection.execute("rollback")
+
+
+_running: weakref.WeakKeyDictionary[Thread, SimpleQueue[_Job | None]] = weakref.WeakKeyDictionary()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Closes what a process leaves open, after what was asked before is done."""
+    threads = [(thread, jobs) for thread, jobs in list(_running.items()) if thread.is_alive()]
+    for _, jobs in threads:
+        jobs.put(None)
+    for thread, _ in threads:
+        thread.join(_EXIT_S)
