@@ -1,0 +1,23 @@
+"""What every store promises, as tests: subclass `StoreConformance` and say how to make a store.
+
+```python
+class TestMyStore(StoreConformance):
+    @pytest.fixture
+    def make_store(self, tmp_path):
+        return lambda: MyStore(tmp_path / "my.db")
+```
+
+``make_store`` returns a function that is called once in each test, for a store that holds nothing yet. The tests are
+coroutines: they need pytest-asyncio.
+"""
+
+from __future__ import annotations
+
+from onrecord.testing.conformance.store_commits import CommitsWhole
+from onrecord.testing.conformance.store_reading import KeepsRecords, KeepsSessions
+
+__all__ = ("StoreConformance",)
+
+
+class StoreConformance(KeepsSessions, KeepsRecords, CommitsWhole):
+    """All of it: give a subclass the fixture ``make_store``."""

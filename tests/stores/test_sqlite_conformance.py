@@ -1,0 +1,25 @@
+from pathlib import Path
+
+import pytest
+
+from onrecord.stores import SqliteStore
+from onrecord.testing.conformance.asking import MakeStore
+from onrecord.testing.conformance.store import StoreConformance
+
+pytestmark = pytest.mark.integration
+
+
+class TestSqlite(StoreConformance):
+    """The SQLite store keeps every promise of the suite."""
+
+    @pytest.fixture
+    def make_store(self, tmp_path: Path) -> MakeStore:
+        return lambda: SqliteStore(tmp_path / "onrecord.db")
+
+
+class TestSqliteFull(StoreConformance):
+    """The same where every commit waits for the disk."""
+
+    @pytest.fixture
+    def make_store(self, tmp_path: Path) -> MakeStore:
+        return lambda: SqliteStore(tmp_path / "onrecord.db", synchronous="full")
