@@ -9,7 +9,7 @@ from typing import get_args
 
 from onrecord.jsonio import Json, canonical
 from onrecord.models.request import Offer
-from onrecord.providers.offline.overlap import CAMEL, likeness, roots, sentences, words
+from onrecord.providers.offline.overlap import CAMEL, NUMBER_WORDS, likeness, root, roots, sentences, words
 from onrecord.providers.offline.parameters import Parameter, parameters_of
 from onrecord.providers.offline.scene import Line, Scene
 from onrecord.providers.offline.telling import call_text, earlier_result
@@ -86,7 +86,13 @@ class _Option:
             return True
 
     def values(self, lines: Sequence[Line]) -> dict[str, Json]:
-        """Arguments that the lines give, in the order of the schema."""
+        """Arguments that the lines give, in the order of the schema.
+
+        What went into a call that cannot be undone is used up: nothing is booked again with an earlier guest's name.
+        """
+        if self.offer.tool.destructive is not False:
+            done = [i for i, line in enumerate(lines) if line.name == self.name and line.went_well]
+            lines = lines[done[-1] + 1 :] if done else lines
         found = find_values(self.parameters, lines, Hearing(self.asked, self.known))
         return {one.name: found[one.name] for one in self.parameters if one.name in found}
 
@@ -170,27 +176,38 @@ def _opened(scene: Scene, options: Sequence[_Option], language: Language) -> Mov
     for option in options:
         before = option.values(upto)
         if option.confirmed_in(before, said):
-            return _confirmed(option, before, scene, language)
+            elsewhere = "?" in latest or is_courtesy(latest) or _best(options, latest, option) >= THRESHOLD
+            return _confirmed(option, before, scene, language, elsewhere=elsewhere)
         wanted = next((one for one in option.parameters if option.asked(one, said)), None)
         if wanted is not None and (wanted.kind == "text" or not is_courtesy(latest)):
-            other = max((_score(o, latest) for o in options if o is not option), default=0.0)
             now = option.values(scene.lines)
             if canonical(now) != canonical(before):
                 return _use(option, scene, language)
             if is_no(latest):
                 return Decline(option.name)
             # A question or another wish in place of an answer is taken for what it is.
-            return None if "?" in latest or other >= THRESHOLD else _use(option, scene, language)
+            return (
+                None if "?" in latest or _best(options, latest, option) >= THRESHOLD else _use(option, scene, language)
+            )
     return None
 
 
-def _confirmed(option: _Option, before: Mapping[str, Json], scene: Scene, language: Language) -> Move | None:
+def _confirmed(
+    option: _Option, before: Mapping[str, Json], scene: Scene, language: Language, *, elsewhere: bool
+) -> Move | None:
     now = option.values(scene.lines)
     if canonical(now) != canonical(before):
         return _use(option, scene, language)
     if is_yes(scene.latest):
         return Call(option.name, before)
-    return Decline(option.name) if is_no(scene.latest) else None
+    if is_no(scene.latest):
+        return Decline(option.name)
+    return None if elsewhere else _use(option, scene, language)
+
+
+def _told_roots(option: _Option, args: Mapping[str, Json]) -> set[str]:
+    values = {one for value in args.values() for one in roots(str(value))}
+    return values | set(option.weights) | {root(word) for word in NUMBER_WORDS}
 
 
 def _before_said(scene: Scene) -> Sequence[Line]:
@@ -208,8 +225,9 @@ def _again(scene: Scene, options: Sequence[_Option], text: str) -> Move | None:
     option = next((one for one in options if last is not None and one.name == last.name), None)
     if last is None or option is None or not text or len(words(text)) > 7:
         return None
+    if not set(roots(text)) <= _told_roots(option, args := option.values(scene.lines)):
+        return None  # it speaks of something else, too
     changed = find_values(option.parameters, [Line(who="person", text=text)], Hearing(known=option.known))
-    args = option.values(scene.lines)
     if not changed or option.missing(args) is not None or option.destroys(args):
         return None
     return Call(option.name, args) if canonical(args) != canonical(dict(last.args)) else None
@@ -249,6 +267,10 @@ def _score(option: _Option, text: str) -> float:
         alike = max(((likeness(wanted, [held]) * weight) for held, weight in option.weights.items()), default=0.0)
         total += alike
     return 0.0 if _negated(option, text) else total
+
+
+def _best(options: Sequence[_Option], text: str, but: _Option) -> float:
+    return max((_score(one, text) for one in options if one is not but), default=0.0)
 
 
 def _negated(option: _Option, text: str) -> bool:

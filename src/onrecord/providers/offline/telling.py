@@ -38,6 +38,11 @@ ABOUT_ITSELF = re.compile(
     r"|\b(?:quem|o que) (?:é|e) voc[êe]\b|\bqui[ée]n eres\b|\beres (?:un )?(?:humano|robot|bot)\b",
     re.IGNORECASE,
 )
+ABOUT_ABILITIES = re.compile(
+    r"\bwhat (?:else )?can you\b|\bhow can you help\b|^\W*(?:help|ajuda|ayuda)\W*$|\bo que voc[êe] (?:pode|faz)\b"
+    r"|\bqu[ée] puedes\b",
+    re.IGNORECASE,
+)
 MARKUP = re.compile(r"^[#>*\-\s]+")
 
 
@@ -58,6 +63,8 @@ def plain_answer(scene: Scene, offers: Sequence[Offer], language: Language) -> s
     held = sentences(latest)
     if ABOUT_ITSELF.search(latest):
         return HONEST
+    if ABOUT_ABILITIES.search(latest):
+        return _abilities(offers, language) or phrase("cannot", language)
     if is_courtesy(latest):
         return _courtesy(held, offers, language)
     if is_yes(latest) or is_no(latest):
