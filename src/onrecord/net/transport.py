@@ -26,6 +26,7 @@ import os
 import ssl
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from inspect import signature
 from typing import Any, NamedTuple
 
 from onrecord.net.exchange import Endpoint, Exchange, Meaning
@@ -242,13 +243,13 @@ def _body_class() -> Any:
         def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
             return self.content.decode(encoding, errors)
 
-        async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:  # noqa: ARG002
+        async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
             return self.content
 
         async def write(self, writer: AbstractStreamWriter) -> None:
             await self.write_with_length(writer, None)
 
-        async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:  # noqa: ARG002
+        async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
             whole = memoryview(self.content)
             for start in range(0, len(whole), SLICE):
                 await writer.write(whole[start : start + SLICE])
@@ -262,8 +263,14 @@ def _request_class(body: Any) -> Any:
     from aiohttp.client_reqrep import ClientRequest
     from aiohttp.http_writer import StreamWriter
 
+    known = {"self", "method", "url", "writer", "continue100", "timer", "request_info", "traces", "loop", "session"}
+    direct = signature(aiohttp.ClientResponse.__init__).parameters.keys() == known | {"stream_writer"}
+
     class Request(ClientRequest):
-        """Tells the body its connection, and sends a small one at once where aiohttp would start a task for it."""
+        """Tells the body its connection, and sends a small one at once where aiohttp would start a task for it.
+
+        With a version of aiohttp whose response is made from other parts, it leaves the sending to aiohttp.
+        """
 
         async def send(self, conn: Any) -> aiohttp.ClientResponse:
             sent, wire = self._body, conn.protocol
@@ -272,7 +279,7 @@ def _request_class(body: Any) -> Any:
             if not isinstance(sent, body):
                 return await super().send(conn)
             sent.wire = wire
-            if sent.size > WHOLE or wire.writing_paused or self.proxy is not None:
+            if not direct or sent.size > WHOLE or wire.writing_paused or self.proxy is not None:
                 return await super().send(conn)
             writer = StreamWriter(wire, self.loop)
             await writer.write_headers(f"{self.method} {self.url.raw_path_qs} HTTP/1.1", self.headers)
