@@ -8,6 +8,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask, Input, Said
 from onrecord.errors import ModelError, TurnError
 from onrecord.jsonio import Json
+from onrecord.session.codec import loads_session
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.call import CallContext
@@ -43,7 +44,8 @@ def agent_tool(agent: Agent[Any, Any], id: str, description: str) -> Tool:
 async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolResult:
     """Takes the child turn, or goes on with a paused one; its question is the parent's."""
     turn = ctx.turn
-    paused = turn.child(ctx.call.id)
+    waiting = turn.paused_children.get(ctx.call.id)
+    paused = None if waiting is None else loads_session(waiting)
     session: Session | SessionKey = SessionKey(f"{turn.session.key.id}/{ctx.call.id}", tenant=turn.session.key.tenant)
     said: Input = Said(message)
     if paused is not None and paused.pending is not None:

@@ -29,7 +29,7 @@ __all__ = (
 )
 
 
-class Citation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Citation(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Where a passage comes from; ``start`` and ``stop`` address the text of the part that carries it."""
 
     url: str
@@ -38,25 +38,25 @@ class Citation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop: int = 0
 
 
-class _Worded(Struct, frozen=True):
+class _Worded(Struct, frozen=True, gc=False):
     text: str
 
 
-class Text(_Worded, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="text"):
+class Text(_Worded, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="text"):
     """Plain text, with the sources that the provider named for passages of it."""
 
     citations: tuple[Citation, ...] = ()
 
 
-class Refusal(_Worded, frozen=True, tag_field="type", tag="refusal"):
+class Refusal(_Worded, frozen=True, gc=False, tag_field="type", tag="refusal"):
     """The model's own words for declining, where its wire keeps them apart from text."""
 
 
-class Thinking(_Worded, frozen=True, tag_field="type", tag="thinking"):
+class Thinking(_Worded, frozen=True, gc=False, tag_field="type", tag="thinking"):
     """Reasoning in words. Never shown as the answer and never sent to another vendor."""
 
 
-class CallRef(Struct, frozen=True, tag_field="type", tag="call"):
+class CallRef(Struct, frozen=True, gc=False, tag_field="type", tag="call"):
     """The place of a tool call among a round's content; the call itself lives in `Round.calls`."""
 
     call: str
@@ -69,7 +69,7 @@ def _one_source(kind: str, **sources: object) -> None:
         raise ValueError(f"{kind} needs exactly one source of {', '.join(sources)}; found {found}")
 
 
-class Image(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="image"):
+class Image(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="image"):
     """A picture from exactly one of ``url`` (may be a ``data:`` URL), ``data`` (bytes) or ``file_id`` (a provider's).
 
     ``media`` is its media type (default ``image/png`` for bytes); ``description`` stands in for models without eyes.
@@ -86,7 +86,7 @@ class Image(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ty
         _one_source("an image", url=self.url, data=self.data, file_id=self.file_id)
 
 
-class Audio(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="audio"):
+class Audio(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="audio"):
     """Sound from exactly one of ``data`` (bytes) or ``url``; ``format`` is ``wav`` or ``mp3``."""
 
     data: bytes | None = None
@@ -98,7 +98,7 @@ class Audio(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ty
         _one_source("audio", data=self.data, url=self.url)
 
 
-class File(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="file"):
+class File(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="file"):
     """A document from exactly one of ``data`` (bytes), ``url`` or ``file_id`` (a provider's)."""
 
     name: str = ""
@@ -115,7 +115,7 @@ Part = Text | Image | Audio | File
 """What a person or a tool can hand over."""
 
 
-class Structured(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="structured"):
+class Structured(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="structured"):
     """Context data that becomes text only when it is rendered: ``kind`` names its form (see `render`)."""
 
     kind: str
@@ -124,7 +124,7 @@ class Structured(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     about: Mapping[str, str] = {}
 
 
-class Mark(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="mark"):
+class Mark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="mark"):
     """A control token found in spoken text, at its place; ``raw`` is how the model wrote it."""
 
     kind: str
@@ -145,5 +145,3 @@ def plain_text(parts: object) -> str:
 def as_parts(content: str | tuple[Part, ...]) -> tuple[Part, ...]:
     """Content as parts: a string becomes one text."""
     return (Text(content),) if isinstance(content, str) else content
-
-

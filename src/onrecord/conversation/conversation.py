@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Part, Text
@@ -16,8 +16,7 @@ __all__ = ("INTERRUPTED", "Conversation", "units_of")
 INTERRUPTED = "[interrupted here]"
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """What was said. ``units`` is what requests show: user messages, context messages and rounds.
 
     During a turn its settled rounds are already at the tail of ``units``; the message that holds them is added when
@@ -35,6 +34,8 @@ class Conversation:
 
     def add(self, message: Message) -> Conversation:
         """With one message more, and its units."""
+        if not isinstance(message, AssistantMessage):
+            return Conversation(self.messages.append(message), self.units.append(message))
         return Conversation(self.messages.append(message), self.units.extend(units_of(message)))
 
     def grow(self, settled: Round) -> Conversation:

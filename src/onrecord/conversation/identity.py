@@ -7,17 +7,17 @@ from msgspec import Struct
 __all__ = ("Identity", "SessionKey", "session_key")
 
 
-class _Named(Struct, frozen=True):
+class _Named(Struct, frozen=True, gc=False):
     id: str
 
 
-class SessionKey(_Named, frozen=True, kw_only=True, omit_defaults=True):
+class SessionKey(_Named, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Names a session; every store keys by tenant as well."""
 
     tenant: str = ""
 
 
-class Identity(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Identity(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Who owns a session, as the host knows them."""
 
     tenant: str = ""

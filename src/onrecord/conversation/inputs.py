@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
@@ -36,11 +37,11 @@ __all__ = (
 OnMessage = Literal["hold", "answer", "drop"]
 
 
-class _Content(Struct, frozen=True):
+class _Content(Struct, frozen=True, gc=False):
     content: str | tuple[Part, ...]
 
 
-class Said(_Content, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="said"):
+class Said(_Content, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="said"):
     """A person wrote or spoke. ``key`` is the channel's message id: with it a replay is recognised."""
 
     key: str | None = None
@@ -52,11 +53,11 @@ class Said(_Content, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
     agent: str = ""
 
 
-class _Name(Struct, frozen=True):
+class _Name(Struct, frozen=True, gc=False):
     name: str
 
 
-class Happened(_Name, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="happened"):
+class Happened(_Name, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="happened"):
     """Something happened in the host; ``key`` makes the same event recognisable."""
 
     key: str
@@ -64,7 +65,7 @@ class Happened(_Name, frozen=True, kw_only=True, omit_defaults=True, tag_field="
     hop: int = 0
 
 
-class Started(_Name, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="started"):
+class Started(_Name, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="started"):
     """The host starts something by hand: a flow, a recipe."""
 
     key: str
@@ -72,18 +73,18 @@ class Started(_Name, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
     hop: int = 0
 
 
-class _Key(Struct, frozen=True):
+class _Key(Struct, frozen=True, gc=False):
     key: str
 
 
-class Woke(_Key, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="woke"):
+class Woke(_Key, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="woke"):
     """A wake that a turn armed has come due."""
 
     at: datetime | None = None
     payload: Json = None
 
 
-class Answered(_Key, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="answered"):
+class Answered(_Key, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="answered"):
     """A person answered the question with this key: with a value, or by approving or declining."""
 
     value: Json = None
@@ -95,7 +96,7 @@ class Answered(_Key, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
 Input = Said | Happened | Started | Woke | Answered
 
 
-class AskField(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AskField(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One thing a question wants to know; ``schema`` is JSON Schema for its value."""
 
     name: str
@@ -104,11 +105,11 @@ class AskField(Struct, frozen=True, kw_only=True, omit_defaults=True):
     required: bool = True
 
 
-class _Question(Struct, frozen=True):
+class _Question(Struct, frozen=True, gc=False):
     text: str
 
 
-class Ask(_Question, frozen=True, kw_only=True, omit_defaults=True):
+class Ask(_Question, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Returned by a rule, a reply hook or a handler: a person must answer before the turn goes on.
 
     ``private`` (consent addresses and the like) reaches only `TurnResult.private` and is never recorded.
@@ -122,7 +123,7 @@ class Ask(_Question, frozen=True, kw_only=True, omit_defaults=True):
     private: Mapping[str, str] = {}
 
 
-class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Question(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """An open question: ``key`` is ``{turn}/q{n}``; ``by`` names the rule, tool or ``agent:name`` that asks."""
 
     key: str
@@ -135,7 +136,9 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
     on_message: OnMessage = "hold"
 
 
-class Interruption(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="interruption"):
+class Interruption(
+    Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="interruption"
+):
     """A person stopped or talked over a turn; ``heard`` is an offset into its shown text."""
 
     id: str
@@ -155,8 +158,11 @@ def declined(question: Question, *, by: str, note: str = "") -> Answered:
     return Answered(question.key, approved=False, by=by, note=note)
 
 
+_plain = re.compile(r"[A-Za-z0-9_.+@-]*").fullmatch
+
+
 def _part(text: str) -> str:
-    return quote(text, safe="+@,; !$'()=&?")
+    return text if _plain(text) else quote(text, safe="+@,; !$'()=&?")
 
 
 def input_key(input: Input) -> str:

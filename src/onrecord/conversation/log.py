@@ -104,7 +104,7 @@ class Log(Sequence[T]):
     def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: int | slice) -> T | list[T]:
         if isinstance(index, slice):
-            return self._shared.items[: self._size][index]
+            return self._shared.items[slice(*index.indices(self._size))]
         size = self._size
         if index < 0:
             index += size

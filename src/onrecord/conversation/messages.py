@@ -31,14 +31,14 @@ CallStatus = Literal["asked", "returned", "failed", "denied", "invalid", "absent
 Authority = Literal["system", "developer", "data"]
 
 
-class Note(Struct, frozen=True):
+class Note(Struct, frozen=True, gc=False):
     """Words the library adds after a tool's result on the wire; never the tool's own."""
 
     by: str
     text: str
 
 
-class ToolCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ToolCall(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One call and, once known, its result.
 
     ``id`` is ours (``{round.id}/c{i}``, unique in the conversation), ``wire_id`` the provider's. ``raw_args`` is what
@@ -55,7 +55,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: CallStatus = "asked"
 
 
-class Continuation(Struct, frozen=True, kw_only=True):
+class Continuation(Struct, frozen=True, gc=False, kw_only=True):
     """A provider's own output items, verbatim, and the scope in which it takes them back."""
 
     protocol: str
@@ -63,7 +63,7 @@ class Continuation(Struct, frozen=True, kw_only=True):
     items: tuple[Raw, ...]
 
 
-class ContextMessage(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="context"):
+class ContextMessage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="context"):
     """Library and application text in the conversation; never a person's words.
 
     ``authority`` ``data`` never gains the force of an instruction, on no wire.
@@ -76,7 +76,7 @@ class ContextMessage(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
     writer: str = ""
 
 
-class Round(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="round"):
+class Round(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="round"):
     """One model call and every tool call it asked for.
 
     ``content`` keeps the provider's order and raw text; ``calls`` is the only owner of calls and results.
@@ -102,7 +102,7 @@ class Round(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ty
         return "".join(p.text for p in content if isinstance(p, (Text, Refusal)))
 
 
-class UserMessage(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="user"):
+class UserMessage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="user"):
     """What a person wrote or attached, fixed when it was admitted."""
 
     id: str
@@ -120,7 +120,7 @@ class UserMessage(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fie
         return "".join(p.text for p in self.content if isinstance(p, Text))
 
 
-class Block(Struct, frozen=True, kw_only=True):
+class Block(Struct, frozen=True, gc=False, kw_only=True):
     """Text that a feature appends below an answer, after a rule line; stored apart and never streamed."""
 
     source: str
@@ -128,7 +128,9 @@ class Block(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class AssistantMessage(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="assistant"):
+class AssistantMessage(
+    Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="assistant"
+):
     """What one take said: its rounds, and what people saw of them after text filters.
 
     ``interrupted`` is the cause, if it was cut; ``heard`` is an offset into the shown text (None: all, or unknown).

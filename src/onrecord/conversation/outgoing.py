@@ -26,7 +26,7 @@ __all__ = (
 )
 
 
-class Outgoing(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="out"):
+class Outgoing(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="out"):
     """A message to deliver; ``key`` is deterministic, so a channel can drop a repeat. ``after_ms`` delays it."""
 
     key: str
@@ -39,7 +39,7 @@ class Outgoing(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     about: Mapping[str, str] = {}
 
 
-class Wake(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Wake(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A timer that a turn arms: at ``at`` the session takes a `Woke` with this key."""
 
     key: str
@@ -49,7 +49,7 @@ class Wake(Struct, frozen=True, kw_only=True, omit_defaults=True):
     session: SessionKey | None = None
 
 
-class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Outcome(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A coded line saying what a director did or skipped."""
 
     kind: str
@@ -65,27 +65,27 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     about: Mapping[str, Json] = {}
 
 
-class TextDelta(Struct, frozen=True):
+class TextDelta(Struct, frozen=True, gc=False):
     """A piece of the reply, in order; ``at`` is its offset in the text streamed by this turn so far."""
 
     text: str
     at: int = 0
 
 
-class MarkDelta(Struct, frozen=True):
+class MarkDelta(Struct, frozen=True, gc=False):
     """A control token at its place in the reply."""
 
     mark: Mark
     at: int = 0
 
 
-class ReasoningDelta(Struct, frozen=True):
+class ReasoningDelta(Struct, frozen=True, gc=False):
     """A piece of the model's reasoning, where the wire shows it."""
 
     text: str
 
 
-class CallDelta(Struct, frozen=True, kw_only=True):
+class CallDelta(Struct, frozen=True, gc=False, kw_only=True):
     """A tool call started (``status`` ``asked``) or ended (its final status)."""
 
     id: str
@@ -94,14 +94,14 @@ class CallDelta(Struct, frozen=True, kw_only=True):
     args: Mapping[str, Json] = {}
 
 
-class SearchDelta(Struct, frozen=True, kw_only=True):
+class SearchDelta(Struct, frozen=True, gc=False, kw_only=True):
     """A search that the provider runs changed state."""
 
     id: str
     status: str
 
 
-class CitationDelta(Struct, frozen=True):
+class CitationDelta(Struct, frozen=True, gc=False):
     """Sources of text streamed so far."""
 
     citations: tuple[Citation, ...]

@@ -10,7 +10,7 @@ FINISHES = ("stop", "length", "calls", "content", "refusal", "unknown")
 """How a reply ends: done, cut at the output cap, asking for tools, filtered, refused, not said."""
 
 
-class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Tokens counted by the provider; ``input_tokens`` includes the cached ones."""
 
     input_tokens: int = 0
@@ -27,7 +27,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class ModelUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ModelUse(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Which model really answered, in which scope, at what cost. ``usage`` is None when nobody counted."""
 
     provider: str

@@ -20,20 +20,20 @@ __all__ = (
 )
 
 
-class TextChunk(Struct, frozen=True):
+class TextChunk(Struct, frozen=True, gc=False):
     """A piece of the reply's text; ``refusal`` when the wire declares it the model's own refusal."""
 
     text: str
     refusal: bool = False
 
 
-class ThinkingChunk(Struct, frozen=True):
+class ThinkingChunk(Struct, frozen=True, gc=False):
     """A piece of reasoning in words."""
 
     text: str
 
 
-class CallChunk(Struct, frozen=True, kw_only=True):
+class CallChunk(Struct, frozen=True, gc=False, kw_only=True):
     """A complete tool call; ``raw_args`` is what the model wrote, JSON or not."""
 
     wire_id: str
@@ -41,27 +41,27 @@ class CallChunk(Struct, frozen=True, kw_only=True):
     raw_args: str
 
 
-class CitationChunk(Struct, frozen=True):
+class CitationChunk(Struct, frozen=True, gc=False):
     """Sources of the reply's text; offsets address the whole text of the round."""
 
     citations: tuple[Citation, ...]
 
 
-class SearchChunk(Struct, frozen=True, kw_only=True):
+class SearchChunk(Struct, frozen=True, gc=False, kw_only=True):
     """A provider-run search changed state: in_progress, searching, completed or failed."""
 
     id: str
     status: str
 
 
-class NativeItem(Struct, frozen=True, kw_only=True):
+class NativeItem(Struct, frozen=True, gc=False, kw_only=True):
     """An output item for the continuation, verbatim; ``lost`` names what of it has no portable form."""
 
     raw: Raw
     lost: str = ""
 
 
-class Attempted(Struct, frozen=True, kw_only=True):
+class Attempted(Struct, frozen=True, gc=False, kw_only=True):
     """An attempt failed before anything reached the caller; another follows after ``wait_s``."""
 
     attempt: int
@@ -71,7 +71,7 @@ class Attempted(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-class Finished(Struct, frozen=True, kw_only=True):
+class Finished(Struct, frozen=True, gc=False, kw_only=True):
     """The last chunk, exactly once: how the reply ended, what it cost, which model answered."""
 
     finish: str = "stop"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -76,7 +77,12 @@ def extend(model: Model, request: Request, limit: int = 500) -> int:
 
 def scope_of(card: ModelCard, session: str | None) -> str:
     """Where native output may be replayed: provider, endpoint, model, session. Never credentials."""
-    return dumps([card.provider, card.base_url, card.model, session]).decode()
+    return _scope(card.provider, card.base_url, card.model, session)
+
+
+@lru_cache(maxsize=4096)
+def _scope(provider: str, base_url: str | None, model: str, session: str | None) -> str:
+    return dumps([provider, base_url, model, session]).decode()
 
 
 class Preset:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onrecord.models.model import Model
 
 __all__ = (
+    "NO_SETTINGS",
     "HeaderSource",
     "Offer",
     "Piece",
@@ -89,6 +90,10 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seed: int | None = None
     thinking: str | int | None = None
     extra: Mapping[str, Json] = {}
+
+
+NO_SETTINGS = Settings()
+"""The settings of a request that nobody gave any."""
 
 
 class ToolSpec(Struct, frozen=True, kw_only=True):
@@ -166,7 +171,7 @@ class Request(Struct, frozen=True, kw_only=True):
     model: Model
     offers: tuple[Offer, ...] = ()
     choice: str = "auto"
-    settings: Settings = Settings()
+    settings: Settings = NO_SETTINGS
     shape: Shape[Any] | None = None
     carries: int | None = None
     scope: str = ""

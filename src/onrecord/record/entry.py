@@ -9,18 +9,18 @@ from msgspec import Raw, Struct
 __all__ = ("Body", "Entry", "UnknownBody", "kind_of")
 
 
-class Body(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+class Body(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="kind"):
     """Base of every entry body. A feature's own bodies derive from it with a namespaced ``tag``."""
 
 
-class UnknownBody(Body, frozen=True, kw_only=True, tag="unknown"):
+class UnknownBody(Body, frozen=True, gc=False, kw_only=True, tag="unknown"):
     """A body of a kind that nothing here declares; ``raw`` is written back byte for byte."""
 
     was: str
     raw: Raw
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Entry(Struct, frozen=True, gc=False, kw_only=True):
     """One fact of a turn.
 
     ``n`` is its place in the turn and what ``cause`` points at; ``where`` is a path such as ``main/r2/c0``; ``seq``

@@ -54,7 +54,7 @@ __all__ = (
 )
 
 
-class Pending(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A paused turn: everything its next take needs, no entries required.
 
     ``key`` names the verb that paused and ``place`` who asked inside it; ``rounds`` and ``data`` are that verb's so
@@ -81,7 +81,7 @@ class Pending(Struct, frozen=True, kw_only=True, omit_defaults=True):
     outside: bool = False
 
 
-class PieceMark(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PieceMark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A prompt piece as a receipt keeps it: where it came from, its place, and the digest of its text."""
 
     source: str
@@ -90,7 +90,7 @@ class PieceMark(Struct, frozen=True, kw_only=True, omit_defaults=True):
     place: str = "system"
 
 
-class SpanMark(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SpanMark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A stretch of history as shown: unit indices, and the chained digest up to its end; or an inserted message."""
 
     start: int = 0
@@ -99,7 +99,7 @@ class SpanMark(Struct, frozen=True, kw_only=True, omit_defaults=True):
     insert: ContextMessage | None = None
 
 
-class SwapMark(Struct, frozen=True, kw_only=True):
+class SwapMark(Struct, frozen=True, gc=False, kw_only=True):
     """A tool result that this request showed otherwise."""
 
     unit: int
@@ -107,7 +107,7 @@ class SwapMark(Struct, frozen=True, kw_only=True):
     shows: tuple[Part, ...]
 
 
-class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Receipt(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What was sent, as digests: enough to rebuild the request and to prove every part of it.
 
     ``units`` is the number of conversation units and ``own`` the first one of this brief; ``offers`` and ``shape``
@@ -131,7 +131,7 @@ class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     body: str = ""
 
 
-class TurnOpened(Body, frozen=True, kw_only=True, tag="turn.opened"):
+class TurnOpened(Body, frozen=True, gc=False, kw_only=True, tag="turn.opened"):
     """A turn begins; carries the input's key even when the input is denied and filed nowhere else.
 
     ``outside``: it runs over the caller's history and leaves the conversation alone. ``drops`` names a paused turn
@@ -148,20 +148,20 @@ class TurnOpened(Body, frozen=True, kw_only=True, tag="turn.opened"):
     drops: str = ""
 
 
-class TurnInput(Body, frozen=True, kw_only=True, tag="turn.input"):
+class TurnInput(Body, frozen=True, gc=False, kw_only=True, tag="turn.input"):
     """The input as admitted, after the ``input`` hooks."""
 
     input: Input
     now: datetime
 
 
-class TurnPaused(Body, frozen=True, kw_only=True, tag="turn.paused"):
+class TurnPaused(Body, frozen=True, gc=False, kw_only=True, tag="turn.paused"):
     """A person must answer. The rounds of the paused verb are in the entries, the fold fills them in."""
 
     pending: Pending
 
 
-class TurnResumed(Body, frozen=True, kw_only=True, tag="turn.resumed"):
+class TurnResumed(Body, frozen=True, gc=False, kw_only=True, tag="turn.resumed"):
     """The answer reopened the turn."""
 
     answer: Answered
@@ -169,7 +169,7 @@ class TurnResumed(Body, frozen=True, kw_only=True, tag="turn.resumed"):
     manifest: Mapping[str, Json] = {}
 
 
-class TurnInterrupted(Body, frozen=True, kw_only=True, tag="turn.interrupted"):
+class TurnInterrupted(Body, frozen=True, gc=False, kw_only=True, tag="turn.interrupted"):
     """A person stopped turn ``of``; ``shown`` is the text released before that and in no ``said`` entry."""
 
     id: str
@@ -180,7 +180,7 @@ class TurnInterrupted(Body, frozen=True, kw_only=True, tag="turn.interrupted"):
     receipt: Json = None
 
 
-class TurnFailed(Body, frozen=True, kw_only=True, tag="turn.failed"):
+class TurnFailed(Body, frozen=True, gc=False, kw_only=True, tag="turn.failed"):
     """The take ended with an error: its code and class, never its message; ``shown`` as in ``turn.interrupted``."""
 
     code: str
@@ -189,13 +189,13 @@ class TurnFailed(Body, frozen=True, kw_only=True, tag="turn.failed"):
     row: str = ""
 
 
-class TurnClosed(Body, frozen=True, kw_only=True, tag="turn.closed"):
+class TurnClosed(Body, frozen=True, gc=False, kw_only=True, tag="turn.closed"):
     """The turn is settled."""
 
     status: str
 
 
-class ModelRequested(Body, frozen=True, kw_only=True, tag="model.requested"):
+class ModelRequested(Body, frozen=True, gc=False, kw_only=True, tag="model.requested"):
     """A request goes out for ``round``."""
 
     round: str
@@ -204,7 +204,7 @@ class ModelRequested(Body, frozen=True, kw_only=True, tag="model.requested"):
     receipt: Receipt | None = None
 
 
-class ModelAttempted(Body, frozen=True, kw_only=True, tag="model.attempted"):
+class ModelAttempted(Body, frozen=True, gc=False, kw_only=True, tag="model.attempted"):
     """One attempt failed and another follows after ``wait_s`` seconds, possibly at another model."""
 
     round: str
@@ -215,7 +215,7 @@ class ModelAttempted(Body, frozen=True, kw_only=True, tag="model.attempted"):
     model: str = ""
 
 
-class ModelReplied(Body, frozen=True, kw_only=True, tag="model.replied"):
+class ModelReplied(Body, frozen=True, gc=False, kw_only=True, tag="model.replied"):
     """The raw reply; ``shown`` is its filtered text where that differs."""
 
     round: Round
@@ -223,13 +223,13 @@ class ModelReplied(Body, frozen=True, kw_only=True, tag="model.replied"):
     shown: str | None = None
 
 
-class RoundSettled(Body, frozen=True, kw_only=True, tag="round.settled"):
+class RoundSettled(Body, frozen=True, gc=False, kw_only=True, tag="round.settled"):
     """A round as it stands after hooks or a verdict changed it, or a director's own call (``.../act0``)."""
 
     round: Round
 
 
-class ToolStarted(Body, frozen=True, kw_only=True, tag="tool.started"):
+class ToolStarted(Body, frozen=True, gc=False, kw_only=True, tag="tool.started"):
     """A handler starts, with the arguments that run; ``key`` is what `ToolContext.key` says."""
 
     call: str
@@ -239,7 +239,7 @@ class ToolStarted(Body, frozen=True, kw_only=True, tag="tool.started"):
     key: str
 
 
-class ToolReturned(Body, frozen=True, kw_only=True, tag="tool.returned"):
+class ToolReturned(Body, frozen=True, gc=False, kw_only=True, tag="tool.returned"):
     """What the model reads of a call, filed in call order; the wall times are the handler's own.
 
     ``changed`` is true when a rule replaced the result; ``spent`` is what a sub-agent used.
@@ -256,7 +256,7 @@ class ToolReturned(Body, frozen=True, kw_only=True, tag="tool.returned"):
     spent: Usage | None = None
 
 
-class VerdictFiled(Body, frozen=True, kw_only=True, tag="verdict"):
+class VerdictFiled(Body, frozen=True, gc=False, kw_only=True, tag="verdict"):
     """A feature changed, denied, asked, or said why; digests of before and after, not their text."""
 
     moment: str
@@ -269,13 +269,13 @@ class VerdictFiled(Body, frozen=True, kw_only=True, tag="verdict"):
     data: Mapping[str, Json] = {}
 
 
-class OutcomeFiled(Body, frozen=True, kw_only=True, tag="outcome"):
+class OutcomeFiled(Body, frozen=True, gc=False, kw_only=True, tag="outcome"):
     """A coded line of what a director did or skipped."""
 
     line: Outcome
 
 
-class TextSaid(Body, frozen=True, kw_only=True, tag="said"):
+class TextSaid(Body, frozen=True, gc=False, kw_only=True, tag="said"):
     """The assistant said something: the governed text under its message key.
 
     ``verbatim`` is a line no model wrote. With blank text it only says that somebody spoke elsewhere (``side``).
@@ -293,25 +293,25 @@ class TextSaid(Body, frozen=True, kw_only=True, tag="said"):
     side: Literal["assistant", "user"] = "assistant"
 
 
-class DataPatched(Body, frozen=True, kw_only=True, tag="data.patched"):
+class DataPatched(Body, frozen=True, gc=False, kw_only=True, tag="data.patched"):
     """Session data changed, merged at the top level."""
 
     patch: Mapping[str, Json]
 
 
-class WakeArmed(Body, frozen=True, kw_only=True, tag="wake.armed"):
+class WakeArmed(Body, frozen=True, gc=False, kw_only=True, tag="wake.armed"):
     """A timer was armed."""
 
     wake: Wake
 
 
-class WakeDisarmed(Body, frozen=True, kw_only=True, tag="wake.disarmed"):
+class WakeDisarmed(Body, frozen=True, gc=False, kw_only=True, tag="wake.disarmed"):
     """A timer was disarmed."""
 
     key: str
 
 
-class ContextAdded(Body, frozen=True, kw_only=True, tag="context.added"):
+class ContextAdded(Body, frozen=True, gc=False, kw_only=True, tag="context.added"):
     """The library or the application put text into the conversation."""
 
     content: tuple[Text | Structured, ...]
@@ -327,7 +327,7 @@ class ContextAdded(Body, frozen=True, kw_only=True, tag="context.added"):
         return cls(content=(Structured(kind="domain-event", text=f"{kind}:{name}", payload=payload),), writer="input")
 
 
-class HistoryChanged(Body, frozen=True, kw_only=True, tag="history.changed"):
+class HistoryChanged(Body, frozen=True, gc=False, kw_only=True, tag="history.changed"):
     """The conversation itself changed: ``import`` (value: messages), ``edit`` (value: parts), ``remove``, ``reset``."""
 
     op: Literal["import", "edit", "remove", "reset"]
@@ -337,7 +337,7 @@ class HistoryChanged(Body, frozen=True, kw_only=True, tag="history.changed"):
     value: Raw | None = None
 
 
-class PieceFiled(Body, frozen=True, kw_only=True, tag="piece.filed"):
+class PieceFiled(Body, frozen=True, gc=False, kw_only=True, tag="piece.filed"):
     """A text that receipts refer to by digest, filed the first time it is sent."""
 
     digest: str
@@ -345,7 +345,7 @@ class PieceFiled(Body, frozen=True, kw_only=True, tag="piece.filed"):
     source: str = ""
 
 
-class Noted(Body, frozen=True, kw_only=True, tag="note"):
+class Noted(Body, frozen=True, gc=False, kw_only=True, tag="note"):
     """Something worth knowing that changes nothing."""
 
     by: str
@@ -353,7 +353,7 @@ class Noted(Body, frozen=True, kw_only=True, tag="note"):
     about: Mapping[str, Json] = {}
 
 
-class Erased(Body, frozen=True, kw_only=True, tag="erased"):
+class Erased(Body, frozen=True, gc=False, kw_only=True, tag="erased"):
     """What stood here was erased; only its kind is left."""
 
     was: str

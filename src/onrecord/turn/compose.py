@@ -9,7 +9,18 @@ from msgspec.structs import replace
 
 from onrecord.errors import FeatureFailed, ModelError, TurnError
 from onrecord.models.model import Model, scope_of
-from onrecord.models.request import Offer, Piece, Purpose, Request, Settings, Shape, Span, View, Wire
+from onrecord.models.request import (
+    NO_SETTINGS,
+    Offer,
+    Piece,
+    Purpose,
+    Request,
+    Settings,
+    Shape,
+    Span,
+    View,
+    Wire,
+)
 from onrecord.record.kinds import Noted
 from onrecord.tools.toolset import OfferContext
 from onrecord.turn.moments import SLOTS, Rank, Stop
@@ -17,7 +28,7 @@ from onrecord.turn.plan import Mounted, offer_of
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("WRAP_UP", "arranged", "base_request", "run_request_hooks", "whole_view", "wired")
+__all__ = ("WRAP_UP", "arranged", "base_request", "run_request_hooks", "whole_view", "wired", "with_conditional")
 
 WRAP_UP = Piece(
     source="wrap-up",
@@ -31,12 +42,17 @@ WRAP_UP = Piece(
 
 _PLACES = {"system": 0, "turn": 1, "trailing": 2}
 _CHOOSE = SLOTS["request"]["CHOOSE"]
-_NO_SETTINGS = Settings()
 
 
 def arranged(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     """Pieces by place, rank and arrival."""
     return tuple(sorted(pieces, key=lambda p: (_PLACES[p.place], p.rank)))
+
+
+def with_conditional(turn: Turn, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """With the instructions whose ``only_if`` holds now, in their places."""
+    more = [i.piece() for i in turn.plan.conditional if i.only_if is not None and i.only_if(turn)]
+    return arranged((*pieces, *more)) if more else pieces
 
 
 def whole_view(turn: Turn) -> View:
@@ -47,7 +63,7 @@ def whole_view(turn: Turn) -> View:
 def base_request(
     turn: Turn, purpose: Purpose, where: str, pieces: tuple[Piece, ...], *, own: int,
     offers: tuple[Offer, ...] = (), shape: Shape[Any] | None = None, carries: int | None = None,
-    model: Model | None = None, view: View | None = None, settings: Settings = _NO_SETTINGS,
+    model: Model | None = None, view: View | None = None, settings: Settings = NO_SETTINGS,
 ) -> Request:  # fmt: skip
     """The request before any feature had a say."""
     turn.working.settle_open()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Text
@@ -14,6 +14,7 @@ from onrecord.conversation.messages import Round, ToolCall
 from onrecord.conversation.outgoing import CallDelta
 from onrecord.jsonio import Json
 from onrecord.record.kinds import RoundSettled, ToolStarted
+from onrecord.session.codec import dumps_session
 from onrecord.tools.tool import Tool
 from onrecord.turn.call import (
     Asker,
@@ -42,7 +43,7 @@ class Batch(Struct, kw_only=True):
     """Whose calls run: the verb, the tools it may call, where its data goes. Mutable: ``data`` grows in call order."""
 
     verb: str
-    tools: Mapping[str, Tool]
+    tools: dict[str, Tool]
     scope: Scope
     data: dict[str, Json]
     direct: bool = False
@@ -210,7 +211,7 @@ async def _finish(turn: Turn, batch: Batch, round_id: str, each: _Ready, handled
 
 def _asked(turn: Turn, round_id: str, each: _Ready, ask: Ask, *, unwound: bool) -> Asking | None:
     if each.context.kept_child is not None:
-        turn.keep_child(each.call.id, each.context.kept_child)
+        turn.paused_children[each.call.id] = Raw(dumps_session(each.context.kept_child))
     place = "handler" if unwound else "result"
     by = ask.detail.get("by", each.call.name) if isinstance(ask.detail, dict) and unwound else each.call.name
     asking = Asking(ask=ask, by=by, place=place, call=each.call.id, audience="speaker")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol, TypeVar
 
 __all__ = ("Effects", "PlainEffects")
@@ -31,11 +32,10 @@ class Effects(Protocol):
 class PlainEffects:
     """Effects without a journal: the clock, the system's randomness, and every call made as it comes."""
 
-    def now(self) -> datetime:
-        return datetime.now(UTC)
+    now = staticmethod(partial(datetime.now, UTC))
 
     def nonce(self) -> str:
-        return secrets.token_hex(8)
+        return os.urandom(8).hex()
 
     async def once(self, key: str, digest: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
         return await act()

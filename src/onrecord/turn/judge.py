@@ -29,7 +29,7 @@ async def ask_silently(
     turn: Turn, query: Query[T], purpose: Purpose, round_id: str, where: str, model: Model | None = None
 ) -> Round:
     """One structured call, recorded. ModelError; UsageError when a hook stops it, since there is no value then."""
-    pieces = arranged((*(p for p in turn.base_pieces() if purpose == "judge"), *query.pieces))
+    pieces = arranged((*(turn.plan.base_pieces(turn.instructions) if purpose == "judge" else ()), *query.pieces))
     units = turn.working.conversation.units
     carried = len(units) - 1 if query.carries_input and len(units) else None
     request = base_request(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 from msgspec import DecodeError, Raw, Struct
 
@@ -166,7 +165,8 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
     began = turn.effects.now()
     take_text: Callable[[str, type[Text]], None] = ear.text
     try:
-        async with aclosing(request.model.stream(request)) as chunks:
+        chunks = request.model.stream(request)
+        try:
             async for chunk in chunks:
                 if type(chunk) is TextChunk:
                     take_text(chunk.text, Refusal if chunk.refusal else Text)  # type: ignore[arg-type]
@@ -174,6 +174,8 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
                     ear.text(chunk.text, Thinking)
                 else:
                     ear.other(chunk, where, rid)
+        finally:
+            await chunks.aclose()
         if filters:
             ear.show(_ended(filters))
     except OnrecordError:
@@ -182,11 +184,12 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
         name = request.model.card.name
         raise ModelError(f"model {name!r} raised {type(error).__name__}", kind="unknown", provider=name) from error
     settled = ear.round(rid, (), int((turn.effects.now() - began).total_seconds() * 1000))
-    marked = any(isinstance(item, Mark) for item in ear.items)
+    items = ear.items
+    marked = bool(filters) and any(isinstance(item, Mark) for item in items)
     return Heard(
         round=settled,
-        text="".join(item for item in ear.items if isinstance(item, str)),
-        shown=_joined(ear.items) if marked else (),
+        text="".join(item for item in items if isinstance(item, str)) if marked else "".join(cast("list[str]", items)),
+        shown=_joined(items) if marked else (),
         usage=ear.finished.usage if ear.finished else None,
     )
 

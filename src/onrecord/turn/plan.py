@@ -18,7 +18,7 @@ from onrecord.tools.toolset import Toolset
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
-from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Hooks, Moment, Watch
+from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
 
 __all__ = ("Bundle", "Mounted", "Plan", "compile_plan")
@@ -82,7 +82,15 @@ class Plan:
         self.forget: tuple[Callable[..., Any], ...] = ()
         self.features: tuple[str, ...] = ()
         self.manifests: tuple[Mapping[str, Json], ...] = ()
+        self._base: tuple[str, tuple[Piece, ...]] | None = None
         self._offers: dict[tuple[str, ...] | None, tuple[Offer, ...]] = {}
+
+    def base_pieces(self, instructions: str) -> tuple[Piece, ...]:
+        """What every request begins with, in order; the same tuple for the same instructions."""
+        if self._base is None or self._base[0] != instructions:
+            lead = (Piece(source="instructions", text=instructions, rank=Rank.BASE),) if instructions else ()
+            self._base = (instructions, tuple(sorted((*lead, *self.pieces), key=lambda p: p.rank)))
+        return self._base[1]
 
     def fixed_model(self) -> Model | None:
         """The model, unless it is a function of the turn."""

@@ -13,11 +13,11 @@ from onrecord.conversation.log import Log
 from onrecord.conversation.messages import ContextMessage, Unit
 from onrecord.errors import UsageError
 from onrecord.jsonio import chained, digest
-from onrecord.models.request import Offer, Request, Settings, Span, Wire
+from onrecord.models.request import NO_SETTINGS, Offer, Piece, Request, Shape, Span, Wire
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import ModelRequested, PieceFiled, PieceMark, Receipt, SpanMark, SwapMark
 from onrecord.record.record import Record
-from onrecord.session.session import Session
+from onrecord.session.session import KEPT_FILED, Session
 from onrecord.turn.turn import Turn
 
 __all__ = ("Gap", "Rebuilt", "file_receipt", "rebuild")
@@ -26,12 +26,27 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Chain:
-    """Chained digests parallel to a log of units: item *i* vouches for units 0 to *i*."""
+    """Chained digests parallel to a log of units: item *i* vouches for units 0 to *i*.
 
-    __slots__ = ("digests", "key")
+    ``texts`` remembers the digests of prompt texts, which are the same from turn to turn of a session.
+    """
+
+    __slots__ = ("digests", "key", "marks", "pieces", "texts")
 
     def __init__(self, key: str, digests: list[str]) -> None:
         self.key, self.digests = key, digests
+        self.texts: dict[str, str] = {}
+        self.pieces: tuple[Piece, ...] = ()
+        self.marks: tuple[PieceMark, ...] = ()
+
+    def text(self, text: str) -> str:
+        """The digest of a prompt text."""
+        mark = self.texts.get(text)
+        if mark is None:
+            if len(self.texts) > KEPT_FILED:
+                self.texts.clear()
+            mark = self.texts[text] = digest(text.encode(), self.key)
+        return mark
 
     def cut(self, size: int) -> _Chain:
         return _Chain(self.key, self.digests[:size])
@@ -59,29 +74,33 @@ def file_receipt(turn: Turn, request: Request, wire: Wire) -> Receipt:
     key = turn.session.digest_key
     units = request.conversation.units
     chain = chain_of(units, key)
-    view, settings = request.view, request.settings
-    return Receipt(
-        pieces=tuple(
-            PieceMark(source=p.source, rank=p.rank, place=p.place, digest=_filed(turn, p.text, p.source))
+    view, settings, filed = request.view, request.settings, turn.working.filed
+    if chain.pieces is not request.pieces or any(m.digest not in filed for m in chain.marks):
+        # The same tuple comes back from turn to turn, so that its marks are made once.
+        chain.pieces = request.pieces
+        chain.marks = tuple(
+            PieceMark(source=p.source, rank=p.rank, place=p.place, digest=_filed(turn, chain, p.text, p.source))
             for p in request.pieces
-        ),
+        )
+    return Receipt(
+        pieces=chain.marks,
         spans=tuple(
             SpanMark(start=s.start, stop=s.stop, chain=chain.upto(units, s.stop))
             if isinstance(s, Span)
             else SpanMark(insert=s)
             for s in view.spans
         ),
-        swaps=tuple(SwapMark(unit=s.unit, call=s.call, shows=s.shows) for s in view.swaps),
+        swaps=tuple(SwapMark(unit=s.unit, call=s.call, shows=s.shows) for s in view.swaps) if view.swaps else (),
         marks=view.marks, units=len(units), own=request.own, choice=request.choice, scope=request.scope,
         carries="" if request.carries is None else str(request.carries),
-        offers=_filed(turn, offers_text(request.offers), "offers") if request.offers else "",
-        shape=_filed(turn, _encode([request.shape.name, request.shape.schema]).decode(), "shape") if request.shape else "",
-        settings=msgspec.to_builtins(settings) if settings != _UNSET_SETTINGS else {},
+        offers=_filed(turn, chain, offers_text(request.offers), "offers") if request.offers else "",
+        shape=_filed(turn, chain, shape_text(request.shape), "shape") if request.shape else "",
+        settings=_NONE if settings is NO_SETTINGS else msgspec.to_builtins(settings),
         stable_until=wire.stable_until,
     )  # fmt: skip
 
 
-_UNSET_SETTINGS = Settings()
+_NONE: Mapping[str, Any] = {}
 _OFFERS: dict[int, tuple[tuple[Offer, ...], str]] = {}
 
 
@@ -95,8 +114,13 @@ def offers_text(offers: tuple[Offer, ...]) -> str:
     return held[1]
 
 
-def _filed(turn: Turn, text: str, source: str) -> str:
-    mark = digest(text.encode(), turn.session.digest_key)
+def shape_text(shape: Shape[Any]) -> str:
+    """A shape's name and schema as one text."""
+    return _encode([shape.name, shape.schema]).decode()
+
+
+def _filed(turn: Turn, chain: _Chain, text: str, source: str) -> str:
+    mark = chain.text(text)
     if mark not in turn.working.filed:
         turn.note(PieceFiled(digest=mark, text=text, source=source))
     return mark

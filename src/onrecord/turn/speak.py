@@ -17,7 +17,7 @@ from onrecord.errors import FeatureFailed, TurnError
 from onrecord.models.request import Offer, Piece, Purpose, Shape, TextFilter
 from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, RoundSettled, TextSaid
 from onrecord.turn.answer import correction, governed, run_output, with_blocks
-from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired
+from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
 from onrecord.turn.director import Brief, Spoken
 from onrecord.turn.dispatch import Batch, dispatch, settle_rest
 from onrecord.turn.listen import Heard, listen, release, release_mark
@@ -53,7 +53,8 @@ class _Speaking:
         self.turn, self.brief = turn, brief
         self.limit = spec.rounds if brief.rounds is None else brief.rounds
         self.offers: tuple[Offer, ...] = plan.offers(brief.tools) if self.limit else ()
-        self.pieces: tuple[Piece, ...] = arranged((*turn.base_pieces(), *brief.pieces))
+        base = plan.base_pieces(turn.instructions)
+        self.pieces: tuple[Piece, ...] = arranged((*base, *brief.pieces)) if brief.pieces else base
         self.shape: Shape[Any] | None = brief.shape
         self.batch = Batch(verb=brief.key, tools={}, scope=brief.scope, data={})
         self.permit(self.offers)
@@ -68,8 +69,7 @@ class _Speaking:
 
     def permit(self, offers: tuple[Offer, ...]) -> None:
         """Whatever was offered in this turn may be called; narrowing only hides."""
-        for offer in offers:
-            self.batch.tools = {**self.batch.tools, offer.tool.id: offer.tool}
+        self.batch.tools.update((offer.tool.id, offer.tool) for offer in offers)
 
     @property
     def offering(self) -> bool:
@@ -97,9 +97,10 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
         heard = await _one_round(speaking)
         if heard is None:
             continue
-        asked = await _reply_hooks(turn, brief.key, speaking.batch.data, heard.round.id)
-        if asked is not None:
-            return Spoken(asked=asked)
+        if turn.plan.on["reply"]:
+            asked = await _reply_hooks(turn, brief.key, speaking.batch.data, heard.round.id)
+            if asked is not None:
+                return Spoken(asked=asked)
         settled = turn.working.round(heard.round.id)
         if _is_final(speaking, settled):
             settle_rest(turn, settled.id, _why_final(speaking), turn.cause)
@@ -132,17 +133,18 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
     where, rid = f"main/r{number}", f"{turn.id}/{brief.key}/r{number}"
     offers: tuple[Offer, ...] = ()
     if not speaking.wrapping or turn.model.card.needs_tools_with_calls:
-        offers = await offered(turn, speaking.offers, speaking.count, allowed=brief.tools)
-        if offers is not speaking.offers:
+        offers = speaking.offers
+        if turn.plan.toolsets:
+            offers = await offered(turn, offers, speaking.count, allowed=brief.tools)
             speaking.permit(offers)
-    pieces = turn.conditional_pieces(speaking.pieces)
+    pieces = with_conditional(turn, speaking.pieces)
     if speaking.wrapping and speaking.offering:
         pieces = (*pieces, WRAP_UP)
     request = base_request(
         turn, purpose, where, pieces, own=speaking.own, offers=offers, shape=speaking.shape or turn.shape,
         carries=speaking.carries,
     )  # fmt: skip
-    got = await run_request_hooks(turn, request)
+    got = await run_request_hooks(turn, request) if turn.plan.on_request[purpose] else request
     if isinstance(got, Stop):
         if speaking.wrapping:
             turn.stopped = Stop(got.reason)
@@ -150,7 +152,8 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
         return None
     if got.offers is not request.offers:
         speaking.permit(got.offers)
-    await warm_lanes(got)
+    if hasattr(got.model, "prepare"):
+        await warm_lanes(got)
     turn.request = request = wired(got)
     turn.number += 1
     receipt = file_receipt(turn, request, request.wire) if request.wire is not None else None
@@ -312,7 +315,7 @@ def say_text(
         Outgoing(
             key=outgoing_key(turn, brief.key), text=with_blocks(answer.text, answer.blocks),
             kind="verbatim" if answer.verbatim else "ai", media=media, after_ms=brief.after_ms,
-            marks=tuple(m for m in shown if isinstance(m, Mark)), speaks=turn.speaks, about=brief.about,
+            marks=tuple(m for m in shown if isinstance(m, Mark)) if shown else (), speaks=turn.speaks, about=brief.about,
         )
     )  # fmt: skip
 

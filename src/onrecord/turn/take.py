@@ -144,7 +144,8 @@ async def _run(turn: Turn, order: Order) -> None:
     plan, pending = turn.plan, turn.session.pending
     if turn.answer is not None:
         turn.cause = turn.note(TurnResumed(answer=turn.answer, now=turn.now, manifest=turn.spec.manifest)).n
-        await _input_hooks(turn, turn.answer)
+        if plan.on["input"]:
+            await _input_hooks(turn, turn.answer)
     else:
         drops = ""
         if pending is not None and isinstance(order.input, Said) and pending.question.on_message == "drop":
@@ -155,7 +156,8 @@ async def _run(turn: Turn, order: Order) -> None:
             drops=drops,
         )  # fmt: skip
         turn.cause = turn.note(opened).n
-        turn.input = await _input_hooks(turn, order.input)
+        if plan.on["input"]:
+            turn.input = await _input_hooks(turn, order.input)
         turn.cause = turn.note(TurnInput(input=turn.input, now=turn.now)).n
         if isinstance(turn.input, Said):
             turn.admitted = len(turn.working.conversation.units) - 1
@@ -238,7 +240,7 @@ async def _end(turn: Turn, order: Order, error: TurnError | ModelError | None) -
 
 
 def _closing_status(turn: Turn) -> Status:
-    if any(line.status == "deferred" for line in turn.lines):
+    if turn.lines and any(line.status == "deferred" for line in turn.lines):
         return "deferred"
     return "answered" if turn.messages else "silent"
 

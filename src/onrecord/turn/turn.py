@@ -16,18 +16,18 @@ from onrecord.conversation.messages import Round
 from onrecord.conversation.outgoing import Delta, Outcome, Outgoing, Wake
 from onrecord.conversation.usage import Usage
 from onrecord.models.model import Model
-from onrecord.models.request import Piece, Request, Shape
+from onrecord.models.request import Request, Shape
 from onrecord.record.entry import Body, Entry
 from onrecord.record.fold import Fold
-from onrecord.record.kinds import Noted, Pending
-from onrecord.session.codec import dumps_session, loads_session
+from onrecord.record.kinds import Pending
 from onrecord.session.folding import Working
 from onrecord.session.session import Session
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.effects import Effects
-from onrecord.turn.moments import Rank, Stop
+from onrecord.turn.moments import Stop
 from onrecord.turn.plan import Plan
+from onrecord.turn.watching import show
 
 if TYPE_CHECKING:
     from onrecord.turn.director import Query
@@ -49,6 +49,32 @@ class Turn:
     read once. ``rounds`` are the rounds of the take so far, ``request`` the last request.
     """
 
+    model: Model
+    instructions: str = ""
+    shape: Shape[Any] | None = None
+    answer: Answered | None = None
+    resumed: Answered | None = None
+    request: Request | None = None
+    stopped: Stop | None = None
+    interrupted: Interruption | None = None
+    ignored: Outcome | None = None
+    usage: Usage | None = None
+    llm_calls: int = 0
+    output: tuple[object, str, str] | None = None
+    speaks: bool = True
+    # Where it stands: a question that pauses it, the pause it resumes, counters that go on across a pause.
+    question: Question | None = None
+    pending: Pending | None = None
+    resuming: Pending | None = None
+    cause: int | None = None
+    admitted: int | None = None
+    n: int = 0
+    number: int = 0
+    asks: int = 0
+    ids: int = 0
+    streamed: int = 0
+    shielded: int = 0
+
     def __init__(
         self, plan: Plan, session: Session, effects: Effects, *, id: str, key: str, take: int, input: Input,
         context: object, options: Mapping[type, object], emit: Callable[[Delta], None] | None, is_new: bool,
@@ -56,22 +82,13 @@ class Turn:
         self.plan, self.session, self.effects = plan, session, effects
         self.id, self.key, self.take, self.input = id, key, take, input
         self.context, self.options, self.emit, self.is_new = context, options, emit, is_new
+        self._now = effects.now
         self.now: datetime = effects.now()
+        self.first_now: datetime = self.now
         self.spec: AgentSpec = plan.spec
+        self.model = cast(Model, plan.model)
+        self.shape = plan.shape
         self.working = Working(session, plan.folds)
-        self.model: Model = cast(Model, plan.model)
-        self.instructions: str = ""
-        self.shape: Shape[Any] | None = plan.shape
-        self.admitted: int | None = None
-        self.speaks = True
-        self.answer: Answered | None = None
-        self.resumed: Answered | None = None
-        self.request: Request | None = None
-        self.stopped: Stop | None = None
-        self.interrupted: Interruption | None = None
-        self.ignored: Outcome | None = None
-        self.usage: Usage | None = None
-        self.llm_calls = 0
         # What this take leaves behind.
         self.entries: list[Entry] = []
         self.messages: list[Outgoing] = []
@@ -80,26 +97,17 @@ class Turn:
         self.lines: list[Outcome] = []
         self.private: dict[str, str] = {}
         self.children: list[TurnResult[Any]] = []
-        self.output: tuple[object, str, str] | None = None
-        # Where it stands: a question that pauses it, the pause it resumes, counters that go on across a pause.
-        self.question: Question | None = None
-        self.pending: Pending | None = None
-        self.resuming: Pending | None = None
-        self.first_now: datetime = self.now
+        # Verbs already performed, paused sub-turns, and what calls of this take came to.
         self.done: dict[str, Any] = {}
         self.paused_children: dict[str, Raw] = {}
         self.effect_keys: dict[str, list[str]] = {}
         self.values: dict[str, tuple[ToolResult, str]] = {}
         self.spent: dict[str, Usage] = {}
         self.revised: dict[str, int] = {}
-        self.n = self.number = self.asks = self.ids = 0
-        # Text released to a live reader and not yet in a ``said`` entry.
+        # Text released to a live reader and not yet in a ``said`` entry; watchers that are waited for.
         self.streaming: list[str | Mark] = []
-        self.streamed = 0
         self.owed: list[Awaitable[Any]] = []
-        self.cause: int | None = None
         self.task = asyncio.current_task()
-        self.shielded = 0
 
     # ---- for features and directors
 
@@ -124,16 +132,16 @@ class Turn:
 
     def note(self, body: Body, *, cause: int | None = None, where: str = "main") -> Entry:
         """Files an entry and folds it at once. ``cause`` is the ``n`` of an earlier entry (None: the turn's latest)."""
-        n = self.n
+        n, entries = self.n, self.entries
         entry = Entry(
-            seq=self.session.seq + len(self.entries), n=n, turn=self.id, take=self.take, where=where,
-            at=self.effects.now(), cause=self.cause if cause is None else cause, body=body,
+            seq=self.session.seq + len(entries), n=n, turn=self.id, take=self.take, where=where,
+            at=self._now(), cause=self.cause if cause is None else cause, body=body,
         )  # fmt: skip
         self.n = n + 1
-        self.entries.append(entry)
+        entries.append(entry)
         self.working.apply(entry)
         if self.plan.watch:
-            self._show(entry)
+            show(self, entry)
         return entry
 
     def option(self, kind: type[T]) -> T | None:
@@ -165,27 +173,6 @@ class Turn:
 
     # ---- for the loop
 
-    def _show(self, entry: Entry) -> None:
-        for watch in self.plan.watch:
-            try:
-                seen = watch.see(entry)
-            except Exception as error:
-                self._watcher_failed(watch.name, error, entry)
-                continue
-            if watch.awaited:
-                self.owed.append(self._await_watcher(watch.name, seen, entry))
-
-    async def _await_watcher(self, name: str, seen: Awaitable[Any], entry: Entry) -> None:
-        try:
-            await seen
-        except Exception as error:
-            self._watcher_failed(name, error, entry)
-
-    def _watcher_failed(self, name: str, error: Exception, entry: Entry) -> None:
-        if isinstance(entry.body, Noted) and entry.body.by == name:
-            return  # a watcher that cannot even see this note is left alone
-        self.note(Noted(by=name, text=f"watcher failed: {type(error).__name__}"), cause=entry.n)
-
     def interrupt(self, by: Interruption) -> bool:
         """Stops the take from outside, unless it is stopped already. A call that may have effects is waited for."""
         if self.interrupted is not None or self.task is None:
@@ -201,26 +188,6 @@ class Turn:
         """Leaves the take at a safe place when it was interrupted meanwhile."""
         if self.interrupted is not None:
             raise asyncio.CancelledError
-
-    def keep_child(self, call: str, session: Session) -> None:
-        """A paused sub-turn waits with this turn's question."""
-        self.paused_children[call] = Raw(dumps_session(session))
-
-    def child(self, call: str) -> Session | None:
-        """The paused sub-turn of a call, if there is one."""
-        raw = self.paused_children.get(call)
-        return None if raw is None else loads_session(raw)
-
-    def base_pieces(self) -> tuple[Piece, ...]:
-        """What every request of this turn begins with: the instructions, then declared instruction pieces."""
-        if not self.instructions:
-            return self.plan.pieces
-        return (Piece(source="instructions", text=self.instructions, rank=Rank.BASE), *self.plan.pieces)
-
-    def conditional_pieces(self, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-        """With the instructions whose ``only_if`` holds now, in their places."""
-        more = [i.piece() for i in self.plan.conditional if i.only_if is not None and i.only_if(self)]
-        return tuple(sorted((*pieces, *more), key=lambda p: p.rank)) if more else pieces
 
     def count(self, usage: Usage | None) -> None:
         """Adds what a call cost."""
