@@ -106,7 +106,7 @@ class ChatModel:
         parser = Parser(provider, self._dialect)
         try:
             async with post(self._url, wire.body, headers=headers, provider=provider, silence_s=silence_s) as reply:
-                if reply.status != 200:
+                if not 200 <= reply.status < 300:
                     raise await self._refusal(reply)
                 if reply.headers.get("content-type", "").startswith("application/json"):
                     for chunk in parser.whole(await reply.read()):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from onrecord.conversation.usage import Usage
 
-__all__ = ("FINISH_OF", "Call", "Choice", "Delta", "Event", "Function", "read_event", "read_usage")
+__all__ = ("FINISH_OF", "Call", "Choice", "Delta", "Event", "Function", "read_event", "read_string", "read_usage")
 
 
 class Function(Struct):
@@ -80,6 +80,7 @@ class _Counts(Struct):
 
 
 read_event = Decoder(Event).decode
+read_string = Decoder(str).decode
 _counts = Decoder(_Counts).decode
 
 FINISH_OF = {
@@ -102,7 +103,7 @@ def read_usage(raw: Raw) -> Usage | None:
     """The tokens counted; None where nothing was counted, or nothing that can be read."""
     try:
         counts = _counts(raw)
-    except ValueError:  # msgspec's own error is one
+    except DecodeError:
         return None
     if counts.prompt_tokens is None and counts.completion_tokens is None:
         return None

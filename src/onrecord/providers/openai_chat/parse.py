@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import DecodeError, Raw, UnsetType
+from msgspec import UNSET, DecodeError, Raw
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Citation
@@ -17,7 +17,7 @@ from onrecord.models.classify_errors import stream_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_chat.calls import CallParts
 from onrecord.providers.openai_chat.cards import Dialect
-from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_usage
+from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_string, read_usage
 
 __all__ = ("Parser",)
 
@@ -57,34 +57,32 @@ class Parser:
     def feed(self, data: bytes, /) -> Sequence[Chunk]:
         """The chunks of one event. Raises ModelError."""
         if (shape := self._shape) is not None:
-            # Most events differ from the one before in one string without escapes: only that string is read.
+            # Most events differ from the one before in one string: where the rest is the same, only that is read.
             head, tail, padded = shape
             if data.startswith(head):
-                start = len(head)
-                end = data.find(b'"', start)
-                after = end + len(tail)
-                if data.startswith(tail, end) and (_is_pad(data, after) if padded else len(data) == after):
+                start = len(head) - 1
+                end = data.rfind(tail, start + 1) if padded else len(data) - len(tail)
+                if end > start and (_is_pad(data, end + len(tail)) if padded else data.endswith(tail)):
                     try:
-                        text = data[start:end].decode()
-                    except UnicodeDecodeError:
-                        text = "\\"
-                    if text.isprintable() and "\\" not in text:
-                        self._matched += 1
-                        if not text:
-                            return ()
-                        chunk = TextChunk(text)
-                        self._said.append(chunk)
-                        return (chunk,)
+                        text = read_string(data[start : end + 1])
+                    except (DecodeError, UnicodeDecodeError):  # not one string after all
+                        return self._feed(data)
+                    self._matched += 1
+                    if not text:
+                        return ()
+                    chunk = TextChunk(text)
+                    self._said.append(chunk)
+                    return (chunk,)
         return self._feed(data)
 
     def _feed(self, data: bytes) -> Sequence[Chunk]:
         if self.done:
             return ()
-        if data == DONE or data.strip() == DONE:
+        if len(data) < 16 and data.strip() == DONE:
             self.done = True
             self._shape = None
             return ()
-        if isinstance(data, ErrorEvent):
+        if type(data) is ErrorEvent:
             raise self._reported(data)
         chunks = self._read(data)
         if len(chunks) == 1 and type(chunks[0]) is TextChunk and (self._shape is None or self._matched >= 16):
@@ -125,16 +123,16 @@ class Parser:
     def _read(self, data: bytes) -> Sequence[Chunk]:
         try:
             event = read_event(data)
-        except DecodeError:
+        except (DecodeError, UnicodeDecodeError):
             raise self._error("invalid", "sent an event that is not of its protocol") from None
         error = event.error
-        if not isinstance(error, UnsetType) and bytes(error) != b"null":
+        if error is not UNSET and bytes(error) != b"null":
             raise stream_error(self._provider, {"error": loads(error)}, started=self.started)
         if event.object == "error" or event.type == "error":
             raise stream_error(self._provider, loads(data), started=self.started)
         if event.model and not self._model:
             self._model = event.model
-        if not isinstance(event.usage, UnsetType) and (usage := read_usage(event.usage)) is not None:
+        if event.usage is not UNSET and (usage := read_usage(event.usage)) is not None:
             self._usage = usage
         out: list[Chunk] = []
         for choice in event.choices or ():
@@ -240,7 +238,7 @@ class Parser:
         """Remembers what surrounds the text of this event, once it is proven that nothing else depends on the text.
 
         The event is read twice more with other words in the same place: where everything but the text stays equal,
-        the place is the text's own JSON string, and any string without escapes may stand there.
+        the place is the text's own JSON string, and any one JSON string may stand there.
         """
         self._shape, self._matched = None, 0
         self._tries += 1

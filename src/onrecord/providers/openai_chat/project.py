@@ -22,7 +22,8 @@ from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 __all__ = ("ChatProjection", "is_strict")
 
 ITEM = "item"
-MEDIA_OF_RESULTS = "[The media that the tool results above refer to.]"
+MEDIA_BELOW = "[The result is the media below.]"
+MEDIA_OF_RESULTS = "[The media of the tool results above.]"
 _OWN_FIELDS = frozenset({"model", "messages", "stream"})
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _TAILS = 64
@@ -83,11 +84,12 @@ class ChatProjection(Projection):
         for wire, call in zip(ids, calls, strict=True):
             parts = result_parts(call)
             text = "".join(part.text for part in parts if isinstance(part, Text))
-            if not text and parts:
-                text = MEDIA_OF_RESULTS
+            others = [part for part in parts if not isinstance(part, Text)] if self.card.arrays else []
+            if others and not text:
+                text = MEDIA_BELOW
             messages.append(b'{"role":"tool","tool_call_id":' + dumps(wire) + b',"content":' + dumps(text) + b"}")
-            media += (part for part in parts if not isinstance(part, Text))
-        if media and self.card.arrays:
+            media += others
+        if media:
             # A tool message carries text only; what else there is follows all results of the round.
             messages += (body for _, body in self.user((Text(MEDIA_OF_RESULTS), *media)))
         return ((ITEM, b",".join(messages)),)
