@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 
 from onrecord.errors import ModelError
@@ -25,6 +27,7 @@ async def refused(server: Loopback, *, silence_s: float = 5.0) -> ModelError:
     error = caught.value
     text = f"{error} {error.hint}"
     assert text.startswith(f"acme: {server.host}:{server.port} ")
-    assert not [word for word in ("sk-in", "in-the-body", "/v1") if word in text]
+    shown = text + "".join(traceback.format_exception(error))
+    assert not [word for word in ("sk-in", "in-the-body", "/v1/chat") if word in shown]
     assert error.provider == "acme"
     return error

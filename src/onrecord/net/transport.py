@@ -241,10 +241,7 @@ def _body_class() -> Any:
             self.wire: Any = None
 
         def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-            return self.content.decode(encoding, errors)
-
-        async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
-            return self.content
+            raise NotImplementedError  # for multipart forms, which this is not
 
         async def write(self, writer: AbstractStreamWriter) -> None:
             await self.write_with_length(writer, None)
