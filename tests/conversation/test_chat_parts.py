@@ -6,7 +6,7 @@ import pytest
 
 from onrecord.conversation.chat_parts import content_of, parts_from, result_from, said_from
 from onrecord.conversation.content import Audio, File, Image, Refusal, Text
-from onrecord.conversation.messages import UserMessage
+from onrecord.conversation.messages import ContextMessage, UserMessage
 from onrecord.conversation.transcript import history_of, messages_from
 
 pytestmark = pytest.mark.unit
@@ -83,3 +83,25 @@ def test_content_of_text_is_one_string() -> None:
         {"type": "text", "text": "a"},
         {"type": "file", "file": {"file_url": "u"}},
     ]
+
+
+def test_nothing_is_no_content() -> None:
+    """A record without content, and refusals beside media."""
+    assert parts_from(None) == ()
+    assert content_of([Refusal("No."), Image(url="u")]) == [
+        {"type": "refusal", "refusal": "No."},
+        {"type": "image_url", "image_url": {"url": "u"}},
+    ]
+
+
+def test_a_reply_finds_its_target_among_messages_and_parts() -> None:
+    """Our own messages by their id, plain records by theirs."""
+    reply = {"role": "user", "content": "yes", "reply_to_message_id": "m1"}
+    own = UserMessage(id="m1", content=(Text("shall I?"),))
+    parts = [{"type": "text", "text": "shall"}, {"type": "text", "text": "I?"}, "ok"]
+    plain = {"role": "assistant", "id": "m1", "content": parts}
+    context = ContextMessage(id="m1", content=(Text("data"),))
+    for target, shown in ((own, "shall I?"), (plain, "shall I? ok"), (context, "data")):
+        (*_, message) = messages_from([target, {"role": "user", "id": "m2", "content": "no"}, reply])
+        assert isinstance(message, UserMessage)
+        assert message.reply_preview == shown

@@ -9,6 +9,7 @@ from typing import get_args
 
 from onrecord.jsonio import Json, canonical
 from onrecord.models.request import Offer
+from onrecord.providers.offline.candidates import runs
 from onrecord.providers.offline.overlap import CAMEL, NUMBER_WORDS, likeness, root, roots, sentences, words
 from onrecord.providers.offline.parameters import Parameter, parameters_of
 from onrecord.providers.offline.scene import Line, Scene
@@ -31,6 +32,8 @@ THRESHOLD = 2.0
 SURE = 3.0
 """A second tool in one turn needs this much."""
 MOST_CALLS = 4
+MOST_WORDS = 120
+"""Different words of a message that are weighed."""
 
 
 @dataclass(frozen=True)
@@ -175,34 +178,40 @@ def _opened(scene: Scene, options: Sequence[_Option], language: Language) -> Mov
     upto = _before_said(scene)
     for option in options:
         before = option.values(upto)
-        if option.confirmed_in(before, said):
-            elsewhere = "?" in latest or is_courtesy(latest) or _best(options, latest, option) >= THRESHOLD
-            return _confirmed(option, before, scene, language, elsewhere=elsewhere)
         wanted = next((one for one in option.parameters if option.asked(one, said)), None)
-        if wanted is not None and (wanted.kind == "text" or not is_courtesy(latest)):
-            now = option.values(scene.lines)
-            if canonical(now) != canonical(before):
-                return _use(option, scene, language)
-            if is_no(latest):
-                return Decline(option.name)
-            # A question or another wish in place of an answer is taken for what it is.
-            return (
-                None if "?" in latest or _best(options, latest, option) >= THRESHOLD else _use(option, scene, language)
-            )
+        if wanted is not None or option.confirmed_in(before, said):
+            rival = max((_score(one, latest) for one in options if one is not option), default=0.0)
+            return _replied(option, before, wanted, scene, language, rival)
     return None
 
 
-def _confirmed(
-    option: _Option, before: Mapping[str, Json], scene: Scene, language: Language, *, elsewhere: bool
+def _replied(
+    option: _Option,
+    before: Mapping[str, Json],
+    wanted: Parameter | None,
+    scene: Scene,
+    language: Language,
+    rival: float,
 ) -> Move | None:
+    """What a reply means for a tool: ``wanted`` was asked for, or with None whether to go ahead. None: something else.
+
+    ``rival`` is how much the reply speaks for another tool.
+    """
+    latest = scene.latest
     now = option.values(scene.lines)
-    if canonical(now) != canonical(before):
-        return _use(option, scene, language)
-    if is_yes(scene.latest):
+    changed = canonical(now) != canonical(before)
+    free = wanted is not None and wanted.kind == "text"
+    if not changed and wanted is None and is_yes(latest):
         return Call(option.name, before)
-    if is_no(scene.latest):
+    given = wanted is not None and wanted.name in now and "?" not in latest
+    elsewhere = rival >= THRESHOLD and rival > _score(option, latest) and not given
+    if not free and (is_courtesy(latest) or elsewhere):
+        return None
+    if not changed and is_no(latest):
         return Decline(option.name)
-    return None if elsewhere else _use(option, scene, language)
+    if not changed and "?" in latest:
+        return None  # a question in place of an answer is taken for what it is
+    return _use(option, scene, language)
 
 
 def _told_roots(option: _Option, args: Mapping[str, Json]) -> set[str]:
@@ -259,7 +268,9 @@ def _options(offers: Sequence[Offer]) -> list[_Option]:
 def _score(option: _Option, text: str) -> float:
     """How much of the text speaks for a tool; a tool that the text says not to use scores nothing."""
     total = 0.0
-    for wanted in dict.fromkeys(roots(text)):
+    for name in reversed([run for run in runs(text) if run.size > 1]):
+        text = text[: name.start] + text[name.stop :]  # Ana Costa costs nothing
+    for wanted in list(dict.fromkeys(roots(text)))[:MOST_WORDS]:
         exact = option.weights.get(wanted)
         if exact is not None:
             total += exact
@@ -267,10 +278,6 @@ def _score(option: _Option, text: str) -> float:
         alike = max(((likeness(wanted, [held]) * weight) for held, weight in option.weights.items()), default=0.0)
         total += alike
     return 0.0 if _negated(option, text) else total
-
-
-def _best(options: Sequence[_Option], text: str, but: _Option) -> float:
-    return max((_score(one, text) for one in options if one is not but), default=0.0)
 
 
 def _negated(option: _Option, text: str) -> bool:

@@ -61,7 +61,8 @@ class _Filler:
         found = find_values([one for one in parameters if one.kind != "object"], self.lines, Hearing())
         made: dict[str, Json] = {}
         for one in parameters:
-            if not one.required and one.name not in found and (depth >= DEEPEST or one.kind != "object"):
+            told = one.name in found or (self.spoken and fold(one.name) in SPOKEN)
+            if not one.required and not told and (depth >= DEEPEST or one.kind != "object"):
                 continue
             made[one.name] = self._one(one, found, depth)
         order = {name: place for place, name in enumerate(schema.get("properties", {}))}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 __all__ = ("NUMBER_WORDS", "STOP_WORDS", "Word", "fold", "likeness", "root", "roots", "sentences", "words")
 
@@ -175,5 +176,6 @@ def _spelled_alike(one: str, other: str) -> float:
     return 0.6 if shared >= 0.75 else 0.0
 
 
-def _pairs(word: str) -> set[str]:
-    return {word[i : i + 2] for i in range(len(word) - 1)}
+@lru_cache(maxsize=4096)
+def _pairs(word: str) -> frozenset[str]:
+    return frozenset({word[i : i + 2] for i in range(len(word) - 1)})

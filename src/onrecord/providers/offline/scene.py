@@ -21,6 +21,8 @@ __all__ = ("Line", "Scene", "look", "shown_units")
 
 REACH = 60
 """How many lines back the stand-in looks for values."""
+LONGEST = 4000
+"""Characters of a person's message that are read, so that a pasted file costs nothing."""
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -88,8 +90,9 @@ def look(request: Request) -> Scene:
             (data if unit.authority == "data" else brief).append(context_text(unit))
         elif isinstance(unit, UserMessage):
             words = "\n".join(filter(None, [unit.text, *(p.transcript for p in unit.content if isinstance(p, Audio))]))
+            words = words[:LONGEST]
             if lines and lines[-1].who == "person":
-                lines[-1] = replace(lines[-1], text=f"{lines[-1].text}\n{words}")
+                lines[-1] = replace(lines[-1], text=f"{lines[-1].text}\n{words}"[-LONGEST:])
             else:
                 lines.append(Line(who="person", text=words))
         else:

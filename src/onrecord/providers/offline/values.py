@@ -197,7 +197,14 @@ class _Reading:
         if inner[0].kind == "choice":
             return self._choices(inner[0]) or None
         found: list[Json] = []
-        while len(found) < 20 and (value := self.value(inner[0], answered=False)) is not None and value not in found:
+        if inner[0].kind == "number":
+            found = [f.value for f in candidates.numbers(self.text) if inner[0].fits(f.value)]
+        while (
+            inner[0].kind != "number"
+            and len(found) < 20
+            and (value := self.value(inner[0], answered=False)) is not None
+            and value not in found
+        ):
             found.append(value)
         if not found and answered:
             found = [part for part in _listed(self.text) if inner[0].fits(part)]
