@@ -1,0 +1,112 @@
+"""Agents, tools and features as tests of the loop write them, and short ways to read what a turn left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from onrecord.agent import Agent
+from onrecord.conversation.inputs import Input
+from onrecord.conversation.messages import Round, ToolCall
+from onrecord.models.request import Request
+from onrecord.record.entry import Body, kind_of
+from onrecord.record.kinds import ToolReturned, VerdictFiled
+from onrecord.testing import FakeEffects, ScriptedModel, call, reply, shown
+from onrecord.tools.tool import Tool
+from onrecord.turn.moments import Hooks
+from onrecord.turn.result import TurnResult
+
+__all__ = (
+    "Named",
+    "asked_once",
+    "bodies",
+    "call",
+    "kinds",
+    "read",
+    "reply",
+    "requests",
+    "results",
+    "rounds_of",
+    "texts",
+    "tool",
+    "turn",
+    "verdicts",
+)
+
+B = TypeVar("B", bound=Body)
+Result = TurnResult[Any]
+
+
+class Named(Struct, frozen=True):
+    """A feature made of hooks: ``Named("mine", Hooks(on_reply=...))``."""
+
+    name: str
+    held: Hooks
+
+    def hooks(self, spec: object) -> Hooks:
+        return self.held
+
+
+def tool(id: str = "lookup", handler: Callable[..., Any] | None = None, **fields: Any) -> Tool:
+    """A tool; without a handler it returns its own id."""
+    return Tool(id, handler or (lambda *_: id), f"About {id}.", **fields)
+
+
+async def turn(agent: Agent[Any, Any], input: str | Input = "hi", **given: Any) -> Result:
+    """One turn under a clock that stands still."""
+    return await agent.turn(input, **{"effects": FakeEffects(), **given})
+
+
+async def asked_once(*tools: Tool, calls: Sequence[Any], **given: Any) -> tuple[Result, list[str]]:
+    """One round of calls, then an answer: the result, and what the model read of each call."""
+    model = ScriptedModel([*calls], "done")
+    result = await turn(Agent(model, tools=tools, **given))
+    return result, texts(model.requests[1])
+
+
+def read(request: Request) -> Mapping[str, Any]:
+    """What a request shows, as plain JSON."""
+    return shown(request)
+
+
+def texts(request: Request) -> list[str]:
+    """The tool results that a request shows, in order."""
+    return [m["content"] for m in shown(request)["messages"] if m["role"] == "tool"]
+
+
+def kinds(result: Result) -> list[str]:
+    """The kinds of a turn's entries, in order."""
+    return [kind_of(entry.body) for entry in result.entries]
+
+
+def bodies(result: Result, kind: type[B]) -> list[B]:
+    """The bodies of one kind, in order."""
+    return [entry.body for entry in result.entries if isinstance(entry.body, kind)]
+
+
+def verdicts(result: Result) -> list[tuple[str, str, str, str]]:
+    """Moment, rule, verdict and reason of each filed verdict."""
+    return [(v.moment, v.by, v.verdict, v.why) for v in bodies(result, VerdictFiled)]
+
+
+def results(result: Result) -> list[tuple[str, str]]:
+    """Name and status of each call as it returned."""
+    return [(r.name, r.status) for r in bodies(result, ToolReturned)]
+
+
+def rounds_of(result: Result) -> list[Round]:
+    """The rounds that the turn's session keeps, of all messages."""
+    assert result.session is not None
+    return [r for m in result.session.conversation.messages for r in getattr(m, "rounds", ())]
+
+
+def requests(model: ScriptedModel) -> list[str]:
+    """The purposes of the requests so far."""
+    return model.calls
+
+
+def calls_of(result: Result) -> list[ToolCall]:
+    """Every call in the turn's session."""
+    return [c for r in rounds_of(result) for c in r.calls]
