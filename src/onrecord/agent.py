@@ -12,7 +12,6 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Input, Said
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Delta
-from onrecord.conversation.transcript import messages_from
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, canonical, digest
 from onrecord.models.model import Model
@@ -162,6 +161,8 @@ def _order(
     elif isinstance(session, str):
         session = SessionKey(session)
     if history is not None and not isinstance(history, Conversation):
+        from onrecord.conversation.transcript import messages_from
+
         history = Conversation.of(messages_from(history))
     return Order(
         input=Said(input) if isinstance(input, str) else input, session=session, context=context,

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
-from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -162,7 +161,11 @@ _plain = re.compile(r"[A-Za-z0-9_.+@-]*").fullmatch
 
 
 def _part(text: str) -> str:
-    return text if _plain(text) else quote(text, safe="+@,; !$'()=&?")
+    if _plain(text):
+        return text
+    from urllib.parse import quote
+
+    return quote(text, safe="+@,; !$'()=&?")
 
 
 def input_key(input: Input) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
@@ -77,10 +78,19 @@ def _typed(kind: type, value: object) -> object:
 
 
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
-_state = msgspec.json.Decoder(_State).decode
-_packed = msgspec.json.Decoder(_Packed).decode
-decode_message = msgspec.json.Decoder(Message).decode
 _COPIED = tuple(name for name in _State.__struct_fields__ if name != "slots")
+
+
+@cache
+def _decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+    # Made on first use and kept: making one takes longer than a cold start should, using one is fast.
+    return msgspec.json.Decoder(kind).decode
+
+
+def decode_message(data: bytes | Raw) -> Message:
+    """The message that `encode_message` wrote. `msgspec.DecodeError` when it does not decode."""
+    message: Message = _decoder(Message)(data)
+    return message
 
 
 def encode_message(message: Message) -> bytes:
@@ -117,7 +127,7 @@ def _session(state: _State, conversation: Conversation) -> Session:
 def decode_state(data: bytes, conversation: Conversation) -> Session:
     """A session from its small state and its messages. StoreError when the state does not decode."""
     try:
-        return _session(_state(data), conversation)
+        return _session(_decoder(_State)(data), conversation)
     except msgspec.DecodeError as error:
         raise StoreError(f"a stored session does not decode: {error}", code="store-corrupt") from None
 
@@ -130,7 +140,7 @@ def dumps_session(session: Session) -> bytes:
 def loads_session(data: bytes | Raw) -> Session:
     """The session that `dumps_session` wrote. StoreError when it does not decode."""
     try:
-        held = _packed(data)
+        held = _decoder(_Packed)(data)
     except msgspec.DecodeError as error:
         raise StoreError(f"a stored session does not decode: {error}", code="store-corrupt") from None
     return _session(held.state, Conversation.of(held.messages))

@@ -15,7 +15,6 @@ from onrecord.errors import AnswerRefused, ConfigurationError, FeatureFailed, Ou
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.models.request import Reading, Shape
 from onrecord.tools.result_text import serialise
-from onrecord.tools.schema import output_schema
 from onrecord.turn.moments import SLOTS, Allow, Answer, Deny, Hooks, Revise
 from onrecord.turn.plan import Mounted
 from onrecord.turn.verdicts import file_verdict
@@ -117,6 +116,8 @@ class Typed:
 
     def mount(self, kind: object) -> Typed:
         """This feature for one type. ConfigurationError when the type has no schema or the canned value no fit."""
+        from onrecord.tools.schema import output_schema
+
         mounted = Typed(retries=self.retries, fallback=self.fallback, canned=self.canned)
         mounted.schema, mounted._convert = output_schema(kind)
         if self.canned is not UNSET:

@@ -19,7 +19,6 @@ from onrecord.conversation.messages import CallStatus, Note, ToolCall, Unit
 from onrecord.jsonio import Json, canonical, digest, dumps
 from onrecord.record.kinds import ToolReturned
 from onrecord.session.session import Session
-from onrecord.tools.problems import argument_problems
 from onrecord.tools.result_text import as_result, cut, serialise
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.turn.director import Scope
@@ -259,6 +258,8 @@ def problems_of(tool: Tool) -> Callable[[Mapping[str, Json]], str]:
     """The check of a tool's arguments: the one it brings, else one compiled from its parameters and kept."""
     if tool.problems is not None:
         return tool.problems
+    from onrecord.tools.problems import argument_problems
+
     held = _COMPILED.get(id(tool.parameters))
     if held is None or held[0] is not tool.parameters:
         held = _COMPILED[id(tool.parameters)] = (tool.parameters, argument_problems(tool.parameters))

@@ -81,12 +81,18 @@ def _is_safe(tool: Tool, call: ToolCall) -> bool:
 async def dispatch(turn: Turn, batch: Batch, round_id: str, cause: int) -> Question | None:
     """Runs every call of a round that is still asked. The question that pauses the turn, if one came up."""
     asked_calls = tuple(c for c in turn.working.round(round_id).calls if c.status == "asked")
-    for group in groups(batch, asked_calls):
-        if turn.stopped is not None:
-            break
-        asking = await _run_group(turn, batch, round_id, group, cause)
-        if asking is not None:
-            return pause(turn, asking, batch.verb, batch.data)
+    batch.seen = {**turn.working.data, **batch.data}
+    try:
+        for group in groups(batch, asked_calls):
+            if turn.stopped is not None:
+                break
+            asking = await _run_group(turn, batch, round_id, group, cause)
+            if asking is not None:
+                return pause(turn, asking, batch.verb, batch.data)
+    except asyncio.CancelledError:
+        if turn.interrupted is not None:  # what ran is kept: a round is, once none of its calls is open
+            settle_rest(turn, round_id, "the turn was interrupted before this call", cause)
+        raise
     settle_rest(turn, round_id, "the turn was stopped before this call", cause)
     return None
 
@@ -102,12 +108,29 @@ async def _run_group(turn: Turn, batch: Batch, round_id: str, group: list[ToolCa
             asking.append((place, got))
         elif got is not None:
             ready.append(got)
-    asking += [
-        (next(i for i, c in enumerate(group) if c.id == found.call), found)
-        for found in await _run_ready(turn, batch, round_id, ready)
-    ]
+    for together in _parted(ready):
+        asking += [
+            (next(i for i, c in enumerate(group) if c.id == found.call), found)
+            for found in await _run_ready(turn, batch, round_id, together)
+        ]
     # The first asker in call order holds the question; others of the group are settled when it is answered.
     return min(asking, key=lambda found: found[0])[1] if asking else None
+
+
+def _parted(ready: list[_Ready]) -> list[list[_Ready]]:
+    """The calls of a group as they run: one whose arguments a rule made unsafe runs alone after all."""
+    if len(ready) < 2 or all(_is_safe(r.tool, r.call) for r in ready):
+        return [ready]
+    out: list[list[_Ready]] = []
+    joins = False
+    for each in ready:
+        safe = _is_safe(each.tool, each.call)
+        if safe and joins:
+            out[-1].append(each)
+        else:
+            out.append([each])
+        joins = safe
+    return out
 
 
 async def _admit(
@@ -119,7 +142,8 @@ async def _admit(
         text = error_text(f'Tool "{call.name}" is not available.')
         return_call(turn, call, round_id, "absent", (Text(text),), cause)
         return None
-    context = CallContext(turn, call, "", {**turn.working.data, **batch.data}, batch.scope)
+    seen = batch.seen if batch.seen is not None else {**turn.working.data, **batch.data}
+    context = CallContext(turn, call, "", seen, batch.scope)
     # A handler that asked is run again from its top; its call passed every rule before it first ran.
     got = (
         call

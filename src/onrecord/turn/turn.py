@@ -20,7 +20,7 @@ from onrecord.models.request import Request, Shape
 from onrecord.record.entry import Body, Entry
 from onrecord.record.fold import Fold
 from onrecord.record.kinds import Pending
-from onrecord.session.folding import Working
+from onrecord.session.folding import Working, apply
 from onrecord.session.session import Session
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.agent_spec import AgentSpec
@@ -139,7 +139,7 @@ class Turn:
         )  # fmt: skip
         self.n = n + 1
         entries.append(entry)
-        self.working.apply(entry)
+        apply(self.working, entry)
         if self.plan.watch:
             show(self, entry)
         return entry

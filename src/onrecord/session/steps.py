@@ -1,0 +1,281 @@
+"""The built-in folds, one function per core kind: what an entry does to the working state of its take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from onrecord.conversation.content import Mark, Part, Text, as_parts
+from onrecord.conversation.conversation import Conversation
+from onrecord.conversation.inputs import Said
+from onrecord.conversation.messages import (
+    AssistantMessage,
+    ContextMessage,
+    Message,
+    Round,
+    ToolCall,
+    UserMessage,
+)
+from onrecord.errors import RecordInvalid
+from onrecord.record import kinds
+from onrecord.record.entry import Body, Entry
+from onrecord.record.kinds import Pending
+from onrecord.session.session import KEPT_FILED, KEPT_INPUTS
+from onrecord.session.working import Working
+
+__all__ = ("CORE",)
+
+
+@cache
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    return msgspec.json.Decoder(kind).decode
+
+
+def _opened(w: Working, e: Entry, b: kinds.TurnOpened) -> None:
+    w.now, w.started_at, w.proactive = b.now, e.at, b.input_kind != "said"
+    if b.drops and w.pending is not None and w.pending.turn == b.drops:
+        _drop_pending(w, w.pending)
+    if b.input_key:
+        w.inputs = (*w.inputs, b.input_key)[-KEPT_INPUTS:]
+    if b.outside and w.outside is None:
+        w.use_history(w.conversation)
+
+
+def _drop_pending(w: Working, pending: Pending) -> None:
+    rounds = tuple(replace(r, calls=tuple(_cancelled(c) for c in r.calls)) for r in pending.rounds)
+    w.pending = None
+    if rounds and not _is_act(rounds[-1].id):
+        message = AssistantMessage(id=f"{pending.turn}/a{pending.take}x", turn=pending.turn, rounds=rounds)
+        w.conversation = w.conversation.add(message)
+        w.base_units = len(w.conversation.units)
+
+
+def _cancelled(call: ToolCall) -> ToolCall:
+    return replace(call, status="cancelled") if call.status == "asked" else call
+
+
+def _input(w: Working, e: Entry, b: kinds.TurnInput) -> None:
+    said = b.input
+    if not isinstance(said, Said):
+        return
+    message = UserMessage(
+        id=f"{e.turn}/u", turn=e.turn, content=as_parts(said.content), at=said.at or b.now, notice=said.notice,
+        reply_to=said.reply_to, reply_preview=said.reply_preview,
+    )  # fmt: skip
+    w.conversation = w.conversation.add(message)
+    w.base_units = len(w.conversation.units)
+    w.last_user_at = b.now
+
+
+def _context(w: Working, e: Entry, b: kinds.ContextAdded) -> None:
+    id = f"{e.turn}/x{e.n}"
+    message = ContextMessage(id=id, turn=e.turn, content=b.content, authority=b.authority, writer=b.writer)
+    w.settle_open()
+    running = len(w.conversation.units) > w.base_units
+    w.conversation = w.conversation.add(message)
+    if running:
+        w.late = (*w.late, message)
+    else:
+        w.base_units = len(w.conversation.units)
+
+
+def _requested(w: Working, e: Entry, b: kinds.ModelRequested) -> None:
+    if b.purpose in ("speak", "wrap_up"):
+        w.settle_open()
+
+
+def _replied(w: Working, e: Entry, b: kinds.ModelReplied) -> None:
+    w.completed_at = e.at
+    if b.purpose in ("speak", "wrap_up"):
+        w.open = b.round
+
+
+def _settled(w: Working, e: Entry, b: kinds.RoundSettled) -> None:
+    if _is_act(b.round.id):
+        w.acting = b.round
+    else:
+        w.open = b.round
+
+
+def _is_act(round_id: str) -> bool:
+    return round_id.rsplit("/", 1)[-1].startswith("act")
+
+
+def _returned(w: Working, e: Entry, b: kinds.ToolReturned) -> None:
+    held = w.round(b.round)
+    calls = tuple(
+        replace(c, status=b.status, result=b.result, notes=b.notes) if c.id == b.call else c for c in held.calls
+    )
+    settled = replace(held, calls=calls)
+    if held is w.acting:
+        w.acting = settled
+    else:
+        w.open = settled
+
+
+def _started(w: Working, e: Entry, b: kinds.ToolStarted) -> None:
+    held = w.round(b.round)
+    call = next(c for c in held.calls if c.id == b.call)
+    if call.args is b.args or call.args == b.args:
+        return
+    settled = replace(held, calls=tuple(replace(c, args=b.args) if c.id == b.call else c for c in held.calls))
+    if held is w.acting:
+        w.acting = settled
+    else:
+        w.open = settled
+
+
+def _said(w: Working, e: Entry, b: kinds.TextSaid) -> None:
+    if b.side == "user":
+        w.last_user_at = w.now
+        return
+    w.last_assistant_at = w.now
+    if not b.text.strip():
+        return
+    w.completed_at = e.at
+    if b.verbatim:
+        w.settle_open()
+        w.open = Round(id=b.round, content=(Text(b.text),))
+    shown = b.shown or (Text(b.text),)
+    w.shown = (*w.shown, Text("\n\n"), *shown) if w.shown else shown
+    w.blocks = (*w.blocks, *b.blocks)
+
+
+def _patched(w: Working, e: Entry, b: kinds.DataPatched) -> None:
+    if w.whole:
+        w.data = {**w.data, **b.patch}
+
+
+def _piece(w: Working, e: Entry, b: kinds.PieceFiled) -> None:
+    w.filed = (*w.filed, b.digest)[-KEPT_FILED:]
+
+
+def _flush(
+    w: Working, e: Entry, rounds: tuple[Round, ...], interrupted: str | None = None, heard: int | None = None
+) -> None:
+    """The rounds of this take become one message."""
+    late, w.late = w.late, ()
+    if late:  # they stand before the message that grew around them
+        cut = w.conversation.units.cut(w.base_units).extend(late)
+        w.conversation, w.base_units = Conversation(w.conversation.messages, cut), len(cut)
+    if rounds or w.shown:
+        message = AssistantMessage(
+            id=f"{e.turn}/a{e.take}", turn=e.turn, rounds=rounds, shown=w.shown, blocks=w.blocks,
+            started_at=w.started_at, completed_at=w.completed_at, interrupted=interrupted, heard=heard,
+            proactive=w.proactive,
+        )  # fmt: skip
+        w.conversation = w.conversation.close(w.base_units, message)
+    elif len(w.conversation.units) > w.base_units:
+        w.conversation = Conversation(w.conversation.messages, w.conversation.units.cut(w.base_units))
+    w.base_units, w.open, w.acting, w.shown, w.blocks = len(w.conversation.units), None, None, (), ()
+
+
+def _kept(w: Working, *, settled_only: bool = False) -> tuple[Round, ...]:
+    w.settle_open()
+    running = w.conversation.units.since(w.base_units)
+    rounds = tuple(u for u in running if isinstance(u, Round) and not u.revised)
+    if settled_only:
+        rounds = tuple(r for r in rounds if all(c.status != "asked" for c in r.calls))
+    return rounds
+
+
+def _closed(w: Working, e: Entry, b: kinds.TurnClosed) -> None:
+    _flush(w, e, _kept(w))
+
+
+def _failed(w: Working, e: Entry, b: kinds.TurnFailed) -> None:
+    _cut_short(w, e, b.shown, None, None)
+
+
+def _cut_short(w: Working, e: Entry, shown: Sequence[Text | Mark], cause: str | None, heard: int | None) -> None:
+    if shown:
+        w.shown = (*w.shown, Text("\n\n"), *shown) if w.shown else tuple(shown)
+        w.last_assistant_at = w.now
+    _flush(w, e, _kept(w, settled_only=True), cause or ("failed" if shown else None), heard)
+
+
+def _interrupted(w: Working, e: Entry, b: kinds.TurnInterrupted) -> None:
+    if b.id in w.interruptions:
+        return
+    w.interruptions = (*w.interruptions, b.id)[-KEPT_INPUTS:]
+    if b.of == e.turn:
+        _cut_short(w, e, b.shown, b.cause, b.heard)
+        return
+    for index in range(len(w.conversation.messages) - 1, -1, -1):
+        message = w.conversation.messages[index]
+        if isinstance(message, AssistantMessage) and message.turn == b.of:
+            cut = replace(message, interrupted=b.cause, heard=b.heard)
+            w.conversation = w.conversation.put(index, message=cut)
+            break
+    w.base_units = len(w.conversation.units)
+
+
+def _paused(w: Working, e: Entry, b: kinds.TurnPaused) -> None:
+    prefix = f"{e.turn}/{b.pending.key}/r"
+    w.settle_open()
+    running = [u for u in w.conversation.units.since(w.base_units) if isinstance(u, Round)]
+    held = tuple(r for r in running if r.id.startswith(prefix))
+    if w.acting is not None:
+        held = (*held, w.acting)
+    _flush(w, e, tuple(r for r in running if not r.revised and not r.id.startswith(prefix)))
+    w.pending = replace(b.pending, rounds=held)
+
+
+def _resumed(w: Working, e: Entry, b: kinds.TurnResumed) -> None:
+    if w.pending is None or w.pending.turn != e.turn:
+        raise RecordInvalid(f"turn {e.turn!r} is resumed but nothing of it is pending")
+    rounds, w.proactive = w.pending.rounds, not isinstance(w.pending.input, Said)
+    w.now, w.started_at = b.now, e.at
+    if w.pending.outside and w.outside is None:
+        w.use_history(w.conversation)
+    w.base_units = len(w.conversation.units)
+    for held in rounds:
+        w.settle_open()
+        if _is_act(held.id):
+            w.acting = held
+        else:
+            w.open = held
+    w.pending = None
+
+
+def _history(w: Working, e: Entry, b: kinds.HistoryChanged) -> None:
+    if b.op == "import":
+        for message in _decoder(tuple[Message, ...])(b.value or Raw(b"[]")):
+            w.conversation = w.conversation.add(message)
+    elif b.op == "edit":
+        w.conversation = w.conversation.edit_result(
+            b.message, b.call, _decoder(tuple[Part, ...])(b.value or Raw(b"[]"))
+        )
+    elif b.op == "remove":
+        w.conversation = w.conversation.put(w.conversation.index_of(b.message), message=None)
+    else:
+        w.conversation, w.data, w.pending, w.generation = Conversation(), {}, None, w.generation + 1
+        w.slots = {f.name: f.start() for f in w.folds.all}
+    w.base_units = len(w.conversation.units)
+
+
+CORE: dict[type[Body], Callable[[Working, Entry, Any], None]] = {
+    kinds.TurnOpened: _opened,
+    kinds.TurnInput: _input,
+    kinds.TurnPaused: _paused,
+    kinds.TurnResumed: _resumed,
+    kinds.TurnInterrupted: _interrupted,
+    kinds.TurnFailed: _failed,
+    kinds.TurnClosed: _closed,
+    kinds.ModelRequested: _requested,
+    kinds.ModelReplied: _replied,
+    kinds.RoundSettled: _settled,
+    kinds.ToolStarted: _started,
+    kinds.ToolReturned: _returned,
+    kinds.TextSaid: _said,
+    kinds.DataPatched: _patched,
+    kinds.ContextAdded: _context,
+    kinds.HistoryChanged: _history,
+    kinds.PieceFiled: _piece,
+}
+"""What each kind does; a kind that is not here changes no built-in state."""

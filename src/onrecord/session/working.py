@@ -1,0 +1,124 @@
+"""Working: the state of a session while one take is folded into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from onrecord.conversation.content import Mark, Text
+from onrecord.conversation.conversation import Conversation
+from onrecord.conversation.messages import Block, ContextMessage, Round
+from onrecord.errors import RecordInvalid, UsageError
+from onrecord.record.entry import Entry
+from onrecord.record.fold import Fold
+from onrecord.session.codec import slot_value
+from onrecord.session.session import Session, SlotState
+
+__all__ = ("NO_FOLDS", "Folds", "Working")
+
+
+class Folds:
+    """Feature folds, compiled once: which read an entry of which kind."""
+
+    def __init__(self, folds: Iterable[Fold[Any]] = ()) -> None:
+        self.all = tuple(folds)
+        self.by_kind: dict[object, tuple[Fold[Any], ...]] = {}
+        for fold in self.all:
+            for kind in fold.kinds:
+                self.by_kind[kind] = (*self.by_kind.get(kind, ()), fold)
+
+
+NO_FOLDS = Folds()
+
+
+class Working:
+    """The state of a session while one take is folded into it. One owner, not thread-safe.
+
+    Its rounds: the last one is ``open`` until the next request or the end, since results still arrive; the others
+    are already units of ``conversation``.
+    """
+
+    __slots__ = (
+        "acting", "base", "base_units", "blocks", "completed_at", "conversation", "data", "filed", "folds",
+        "generation", "inputs", "interruptions", "last_assistant_at", "last_user_at", "late", "now", "open", "outside",
+        "pending", "proactive", "shown", "slots", "started_at", "whole",
+    )  # fmt: skip
+
+    def __init__(self, session: Session, folds: Folds = NO_FOLDS, *, whole: bool = True) -> None:
+        self.base, self.folds, self.whole = session, folds, whole
+        self.conversation = session.conversation
+        self.outside: Conversation | None = None
+        self.data: Mapping[str, Any] = session.data
+        self.inputs, self.interruptions = session.inputs, session.interruptions
+        self.pending, self.generation, self.filed = session.pending, session.generation, session.filed
+        self.last_user_at, self.last_assistant_at = session.last_user_at, session.last_assistant_at
+        self.slots: dict[str, Any] = {f.name: _slot(session, f) for f in folds.all} if folds.all else {}
+        self.open: Round | None = None
+        self.acting: Round | None = None
+        self.base_units = len(session.conversation.units)
+        self.shown: tuple[Text | Mark, ...] = ()
+        self.blocks: tuple[Block, ...] = ()
+        self.late: tuple[ContextMessage, ...] = ()
+        self.now: datetime | None = None
+        self.started_at: datetime | None = None
+        self.completed_at: datetime | None = None
+        self.proactive = False
+
+    def fold_features(self, entry: Entry, kind: object) -> None:
+        """Folds one entry into the slots of the features that read its kind."""
+        for fold in self.folds.by_kind.get(kind, ()):
+            if self.whole or fold.unfinished:
+                self.slots[fold.name] = fold.apply(self.slots[fold.name], entry)
+
+    def use_history(self, history: Conversation) -> None:
+        """The take runs over the caller's history; the session's own conversation is left as it is."""
+        self.outside = self.conversation
+        self.conversation, self.base_units = history, len(history.units)
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The rounds of this take so far, the open one last."""
+        settled = tuple(u for u in self.conversation.units.since(self.base_units) if isinstance(u, Round))
+        return settled if self.open is None else (*settled, self.open)
+
+    def round(self, id: str) -> Round:
+        """The open or acting round with this id."""
+        for held in (self.open, self.acting):
+            if held is not None and held.id == id:
+                return held
+        raise RecordInvalid(f"an entry names round {id!r}, which is not open")
+
+    def session(self, entries: int) -> Session:
+        """The session after a take of this many entries."""
+        base = self.base
+        slots = base.slots
+        if self.folds.all:
+            mine = {f.name: SlotState(f.version, self.slots[f.name]) for f in self.folds.all if f.scope == "session"}
+            slots = {**base.slots, **mine}
+        return Session(
+            key=base.key, version=base.version, generation=self.generation, seq=base.seq + entries, owner=base.owner,
+            parent=base.parent, data=self.data, inputs=self.inputs, interruptions=self.interruptions,
+            pending=self.pending, last_user_at=self.last_user_at, last_assistant_at=self.last_assistant_at,
+            slots=slots, digest_key=base.digest_key, filed=self.filed,
+            conversation=self.conversation if self.outside is None else self.outside,
+        )  # fmt: skip
+
+    def settle_open(self) -> None:
+        """The open round becomes a unit: what follows sees it, and it changes no more."""
+        if self.open is not None:
+            self.conversation = self.conversation.grow(self.open)
+            self.open = None
+
+
+def _slot(session: Session, fold: Fold[Any]) -> Any:
+    held = session.slots.get(fold.name)
+    if held is None or fold.scope == "turn":
+        return fold.start()
+    if held.version != fold.version:
+        raise UsageError(
+            f"session {session.key.id!r} holds version {held.version} of {fold.name!r}, this agent folds version "
+            f"{fold.version}",
+            hint="fold the session's record again: onrecord.session.refold(session.key, entries, folds)",
+        )
+    return slot_value(held, fold.state)

@@ -1,0 +1,39 @@
+"""Watchers: they look at every entry and decide nothing; what they raise is contained and noted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from onrecord.record.entry import Entry
+from onrecord.record.kinds import Noted
+
+if TYPE_CHECKING:
+    from onrecord.turn.turn import Turn
+
+__all__ = ("show",)
+
+
+def show(turn: Turn, entry: Entry) -> None:
+    """Shows an entry to every watcher. Those declared ``awaited`` are waited for before the turn settles."""
+    for watch in turn.plan.watch:
+        try:
+            seen = watch.see(entry)
+        except Exception as error:  # noqa: BLE001 - looking on must never end a turn
+            _failed(turn, watch.name, error, entry)
+            continue
+        if watch.awaited:
+            turn.owed.append(_awaited(turn, watch.name, seen, entry))
+
+
+async def _awaited(turn: Turn, name: str, seen: Awaitable[Any], entry: Entry) -> None:
+    try:
+        await seen
+    except Exception as error:  # noqa: BLE001 - looking on must never end a turn
+        _failed(turn, name, error, entry)
+
+
+def _failed(turn: Turn, name: str, error: Exception, entry: Entry) -> None:
+    if isinstance(entry.body, Noted) and entry.body.by == name:
+        return  # a watcher that cannot even see this note is left alone
+    turn.note(Noted(by=name, text=f"watcher failed: {type(error).__name__}"), cause=entry.n)
