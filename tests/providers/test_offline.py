@@ -108,6 +108,7 @@ CALLS = [
         ("price", {"city": "Madrid", "nights": 2}),
     ),
     ([PRICE, BOOK], "Don't book anything. What does Lisbon cost?", ("price", {"city": "Lisbon"})),
+    ([PRICE, BOOK], "Two nights in Curitiba?", ("price", {"city": "Curitiba", "nights": 2})),
     ([PRICE, ORDER], "Where is my order AB-1234?", ("order_status", {"order_id": "AB-1234"})),
     (
         [WEATHER, MAIL],

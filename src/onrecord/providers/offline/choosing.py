@@ -31,6 +31,8 @@ __all__ = ("AskFirst", "Call", "Decline", "Move", "Talk", "choose", "wanted_text
 THRESHOLD = 2.0
 SURE = 3.0
 """A second tool in one turn needs this much."""
+NAMED_VALUE = 0.75
+"""What a value that fits a parameter speaks for a tool, where no word does."""
 MOST_CALLS = 4
 MOST_WORDS = 120
 """Different words of a message that are weighed."""
@@ -124,7 +126,7 @@ def choose(scene: Scene, offers: Sequence[Offer], language: Language, forced: st
     scored = sorted(((-_score(one, text), index) for index, one in enumerate(options)))
     best = options[scored[0][1]] if scored and (forced or -scored[0][0] >= THRESHOLD) else None
     if best is None:
-        return _again(scene, options, text) or Talk()
+        return _again(scene, options, text) or _filled_in(scene, options, text) or Talk()
     if not forced and best.destroys({}) and "?" in text and earlier_result(scene, text, language):
         return Talk()  # "What was my booking code?" asks about a booking, not for one
     return _use(best, scene, language)
@@ -212,6 +214,17 @@ def _replied(
     if not changed and "?" in latest:
         return None  # a question in place of an answer is taken for what it is
     return _use(option, scene, language)
+
+
+def _filled_in(scene: Scene, options: Sequence[_Option], text: str) -> Move | None:
+    """A harmless call whose arguments the message names without a word for the tool: "Two nights in Curitiba?"."""
+    line = Line(who="person", text=text)
+    for option in options:
+        given = option.values([line])
+        score = _score(option, text) + NAMED_VALUE * len(given)
+        if score >= THRESHOLD and option.missing(given) is None and not option.destroys(given):
+            return Call(option.name, option.values(scene.lines))
+    return None
 
 
 def _told_roots(option: _Option, args: Mapping[str, Json]) -> set[str]:
