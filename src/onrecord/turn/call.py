@@ -16,6 +16,7 @@ from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.conversation.messages import CallStatus, Note, ToolCall, Unit
+from onrecord.conversation.outgoing import CallDelta
 from onrecord.jsonio import Json, canonical, digest, dumps
 from onrecord.record.kinds import ToolReturned
 from onrecord.session.session import Session
@@ -382,10 +383,12 @@ def return_call(
     turn: Turn, call: ToolCall, round_id: str, status: str, content: tuple[Part, ...], cause: int | None,
     *, notes: tuple[Note, ...] = (), started_at: datetime | None = None, ended_at: datetime | None = None,
 ) -> int:  # fmt: skip
-    """Files what the model reads of a call."""
+    """Files what the model reads of a call, and shows a live reader how it ended, also where it never ran."""
     body = ToolReturned(
         call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=content, notes=notes,
         started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
     )  # fmt: skip
     entry = turn.note(body, cause=cause, where=f"main/{round_id.rsplit('/', 1)[-1]}/{call.id.rsplit('/', 1)[-1]}")
+    if turn.emit is not None:
+        turn.emit(CallDelta(id=call.id, name=call.name, status=status, args=call.args))
     return entry.n

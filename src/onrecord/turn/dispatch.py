@@ -40,12 +40,16 @@ HANDLER = "*"
 
 
 class Batch(Struct, kw_only=True):
-    """Whose calls run: the verb, the tools it may call, where its data goes. Mutable: ``data`` grows in call order."""
+    """Whose calls run: the verb, the tools it may call, where its data goes. Mutable: ``data`` grows in call order.
+
+    ``seen`` is the data that handlers of the running round see: the session's with the patches of earlier rounds.
+    """
 
     verb: str
     tools: dict[str, Tool]
     scope: Scope
     data: dict[str, Json]
+    seen: Mapping[str, Json] | None = None
     direct: bool = False
 
 
@@ -226,9 +230,6 @@ async def _finish(turn: Turn, batch: Batch, round_id: str, each: _Ready, handled
     batch.data.update(handled.result.data or {})
     cause = await finish_call(turn, each.tool, each.call, handled, round_id, each.started)
     turn.values[each.call.id] = (handled.result, handled.text)
-    if turn.emit is not None:
-        status = next(c.status for c in turn.working.round(round_id).calls if c.id == each.call.id)
-        turn.emit(CallDelta(id=each.call.id, name=each.call.name, status=status, args=each.call.args))
     turn.cause = cause
     return None
 

@@ -51,6 +51,10 @@ class _Chain:
     def cut(self, size: int) -> _Chain:
         return _Chain(self.key, self.digests[:size])
 
+    def behind(self, size: int) -> int:
+        """How many of the first ``size`` units have no digest yet."""
+        return max(0, size - len(self.digests))
+
     def upto(self, units: Log[Unit], size: int) -> str:
         """The digest of the first ``size`` units."""
         digests = self.digests

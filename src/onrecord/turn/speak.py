@@ -26,7 +26,7 @@ from onrecord.turn.pause import Asking, can_ask, pause
 from onrecord.turn.receipt import file_receipt
 from onrecord.turn.resume import resume_verb
 from onrecord.turn.verdicts import file_verdict
-from onrecord.turn.warm import warm_lanes
+from onrecord.turn.warm import SLICE, warm_up
 
 if TYPE_CHECKING:
     from onrecord.record.kinds import Pending
@@ -152,8 +152,8 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
         return None
     if got.offers is not request.offers:
         speaking.permit(got.offers)
-    if hasattr(got.model, "prepare"):
-        await warm_lanes(got)
+    if len(got.conversation.units) > SLICE:
+        await warm_up(turn, got)
     turn.request = request = wired(got)
     turn.number += 1
     receipt = file_receipt(turn, request, request.wire) if request.wire is not None else None

@@ -1,21 +1,26 @@
-"""Warming: long histories are projected in slices before a request, so that no other turn waits for long."""
+"""Warming: a long history is projected and digested in slices, so that no other turn waits for long."""
 
 from __future__ import annotations
 
 import asyncio
 
+from onrecord.models.model import extend
 from onrecord.models.request import Request
+from onrecord.turn.receipt import chain_of
+from onrecord.turn.turn import Turn
 
-__all__ = ("warm_lanes",)
+__all__ = ("SLICE", "warm_up")
+
+SLICE = 500
+"""Units per slice: a few milliseconds of work."""
 
 
-async def warm_lanes(request: Request) -> None:
-    """Lets the model project what is new in slices, yielding to other turns in between.
-
-    Only models with a cache of projected units offer ``prepare(request) -> bool`` (True: call again).
-    """
-    prepare = getattr(request.model, "prepare", None)
-    if prepare is None:
-        return
-    while prepare(request):
+async def warm_up(turn: Turn, request: Request) -> None:
+    """Does ahead, slice by slice, what `Model.wire` and the receipt would do at once; other turns run in between."""
+    while extend(request.model, request, SLICE):
+        await asyncio.sleep(0)
+    units = request.conversation.units
+    chain = chain_of(units, turn.session.digest_key)
+    while chain.behind(len(units)) > SLICE:
+        chain.upto(units, len(units) - chain.behind(len(units)) + SLICE)
         await asyncio.sleep(0)
