@@ -38,7 +38,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 Step = str | Chunk | Failing | Reply | Sequence[Any] | Callable[[Request], Any] | Exception
 
 
-def call(name: str, *, wire_id: str = "", **args: Json) -> CallChunk:
+def call(name: str, /, *, wire_id: str = "", **args: Json) -> CallChunk:
     """A tool call as the model asks for it: ``call("price", city="Lund")``."""
     return CallChunk(wire_id=wire_id or f"call_{name}", name=name, raw_args=dumps(args).decode())
 
