@@ -195,7 +195,7 @@ async def test_data_of_a_turn_whose_model_fails_is_not_kept() -> None:
     from onrecord.testing import raises
 
     held = tool("book", lambda *_: ToolResult("ok", data={"booking": 1}))
-    agent: Agent[object, str] = Agent(ScriptedModel("hello", call("book"), raises("network")), tools=[held])
+    agent: Agent[Any, Any] = Agent(ScriptedModel("hello", call("book"), raises("network")), tools=[held])
     first = await turn(agent)
     with pytest.raises(ModelError):
         await turn(agent, session=first.session)
