@@ -11,7 +11,20 @@ from msgspec import UNSET, Struct, UnsetType
 from onrecord.jsonio import Json
 from onrecord.tools.issues import Issue, listed
 
-__all__ = ("Form", "Member", "Read", "Unfit", "Unsupported", "inside", "of_members", "plain_default", "shown_name")
+__all__ = (
+    "Form",
+    "Member",
+    "Read",
+    "Unfit",
+    "Unsupported",
+    "inside",
+    "of_members",
+    "plain_default",
+    "reader",
+    "refusing",
+    "shown_name",
+    "whole_reader",
+)
 
 Read = Callable[[Json], Any]
 
@@ -56,11 +69,33 @@ class Member(Struct, frozen=True, kw_only=True):
     required: bool
 
 
+def reader(form: Form) -> Read:
+    """The reading of a form as a function, also where there is nothing to do."""
+    return form.read or _unchanged
+
+
+def _unchanged(value: Json) -> Json:
+    return value
+
+
+def whole_reader(form: Form) -> Read:
+    """The reading of a whole value: one that is too deep for a recursive type is refused like any other."""
+    read = reader(form)
+    if not form.fallible:
+        return read
+
+    def bounded(value: Json) -> Any:
+        try:
+            return read(value)
+        except RecursionError:
+            raise Unfit([Issue((), "is nested too deeply")]) from None
+
+    return bounded
+
+
 def inside(name: str, form: Form) -> Read:
     """Reads one part of a whole, so that what its type refuses is told with its place."""
-    read = form.read
-    if read is None:
-        return lambda value: value
+    read = reader(form)
     if not form.fallible:
         return read
 

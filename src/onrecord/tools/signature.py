@@ -13,7 +13,7 @@ from msgspec import Struct
 from onrecord.errors import ToolInvalid
 from onrecord.tools.annotations import Forms
 from onrecord.tools.docstrings import documented
-from onrecord.tools.forms import Member, Read, Unsupported, inside, of_members
+from onrecord.tools.forms import Member, Read, Unsupported, of_members, whole_reader
 from onrecord.tools.members import described
 from onrecord.tools.tool import ToolContext
 
@@ -69,7 +69,7 @@ def signature_of(function: Callable[..., Any], scope: Mapping[str, Any], called:
         name=name,
         summary=doc.summary,
         schema=forms.closed(form.schema),
-        read=inside("", form),
+        read=whole_reader(form),
         fallible=form.fallible,
         contexts=tuple(contexts),
     )

@@ -1,0 +1,84 @@
+"""output_schema: a Python type as the schema of an answer, and the reading of the answer that comes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from onrecord.errors import ConfigurationError, OutputInvalid
+from onrecord.jsonio import Json, loads
+from onrecord.tools.annotations import Forms
+from onrecord.tools.forms import Form, Unfit, Unsupported, shown_name, whole_reader
+from onrecord.tools.issues import Issue, listed, resolved
+from onrecord.tools.problems import compiled
+
+__all__ = ("output_schema",)
+
+VALUE = "value"
+
+_fenced = re.compile(r"```\w*\s*\n(.*?)\n?\s*```", re.DOTALL).fullmatch
+
+
+Convert = Callable[[Json], Any]
+
+
+def output_schema(kind: Any, scope: Mapping[str, Any] | None = None) -> tuple[Mapping[str, Json], Convert]:
+    """The JSON Schema served for an output type, and the function that makes a value of it.
+
+    Providers want an object, so any other type is served as ``{"value": ...}`` and taken out again. The function
+    takes the answer's text, or JSON that is decoded already (a `str` is always text), and raises OutputInvalid: all
+    problems in ``problem``, the path of the first in ``path``. It forgives a code fence and a left out ``value``.
+    ``scope`` holds names that annotations written as text use beside those of their module.
+    Raises ConfigurationError for a type that JSON cannot hold.
+    """
+    forms = Forms(scope or {}, defaults=False)
+    try:
+        form = forms.of(kind)
+    except Unsupported as wrong:
+        raise ConfigurationError(f"output type {shown_name(kind)}: {wrong.what}", hint=wrong.hint) from wrong
+    whole = forms.closed(form.schema)
+    if "$ref" in whole:
+        whole = {**resolved(whole["$ref"], whole), **{word: whole[word] for word in whole if word != "$ref"}}
+    wrapped = whole.get("type") != "object"
+    served = _wrapped(forms, form) if wrapped else whole
+    return served, _converter(form, whole, wrapped=wrapped)
+
+
+def _wrapped(forms: Forms, form: Form) -> dict[str, Json]:
+    return forms.closed(
+        {"type": "object", "properties": {VALUE: form.schema}, "required": [VALUE], "additionalProperties": False}
+    )
+
+
+def _converter(form: Form, whole: Mapping[str, Json], *, wrapped: bool) -> Convert:
+    check, read = compiled(whole), whole_reader(form)
+
+    def convert(answer: Json) -> Any:
+        value = _decoded(answer) if isinstance(answer, str) else answer
+        if wrapped and isinstance(value, Mapping) and value.keys() == {VALUE}:
+            value = value[VALUE]
+        if found := check(value):
+            raise _invalid(found)
+        try:
+            return read(value)
+        except Unfit as unfit:
+            raise _invalid(unfit.issues) from unfit
+
+    return convert
+
+
+def _decoded(text: str) -> Json:
+    stripped = text.strip()
+    if fenced := _fenced(stripped):
+        stripped = fenced[1]
+    try:
+        return loads(stripped)
+    except ValueError as error:
+        raise OutputInvalid(f"not JSON: {error}" if stripped else "not JSON: it is empty") from None
+    except RecursionError:
+        raise OutputInvalid("is nested too deeply") from None
+
+
+def _invalid(issues: Sequence[Issue]) -> OutputInvalid:
+    return OutputInvalid(listed(issues), path=".".join(issues[0].path))
