@@ -151,11 +151,12 @@ def test_a_decimal_keeps_its_digits() -> None:
     assert compiled(form(Decimal).schema)("1e5")
 
 
-@pytest.mark.parametrize("text", ["2026-1-2", "20260102", "2026-W01-1", "2026-01-02T", "2026-01-02 03", ""])
+@pytest.mark.parametrize("text", ["2026-1-2", "20260102", "2026-W01-1", "2026-01-02T", "2026-01-02 03", "noon", ""])
 def test_a_day_or_an_instant_has_one_spelling(text: str) -> None:
     """The compact and week forms that Python would also read are not what a schema's reader expects."""
     assert compiled(form(date).schema)(text)
     assert compiled(form(datetime).schema)(text)
+    assert compiled(form(time).schema)(text)
 
 
 class Alias:
@@ -169,7 +170,7 @@ class Alias:
 def test_a_type_alias_may_be_recursive() -> None:
     """It becomes a definition that refers to itself."""
     nested = Alias("Nested")
-    nested.__value__ = typing.Union[int, list[nested]]  # type: ignore[valid-type]  # noqa: UP007 - no type for `|`
+    nested.__value__ = typing.Union[int, list[nested]]  # type: ignore[valid-type]  # an instance  # noqa: UP007 - no type for `|`
     assert form(nested).schema == {"$ref": "#/$defs/Nested"}
     assert reading(nested, [1, [2.0]]) == [1, [2]]
     plain = typing_extensions.TypeAliasType("plain", int)

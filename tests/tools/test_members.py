@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from onrecord.jsonio import Json
 from onrecord.tools.annotations import Forms
-from onrecord.tools.forms import Form, Unfit
+from onrecord.tools.forms import Form, Unfit, whole_reader
 from onrecord.tools.problems import compiled
 
 pytestmark = pytest.mark.unit
@@ -48,6 +48,14 @@ class Guest:
     def __post_init__(self, limit: int) -> None:
         if self.age > limit:
             raise ValueError("too old")
+
+
+@dataclasses.dataclass
+class Party:
+    host: Guest
+
+    def __post_init__(self) -> None:
+        assert self.host
 
 
 @dataclasses.dataclass
@@ -256,6 +264,7 @@ def test_a_union_is_read_as_the_first_type_that_fits() -> None:
         (Pair[Positive], {"one": 1, "many": [1, 2, -3]}, "many.2: must be positive"),
         (Tree, {"value": 1, "kids": [{"value": 1, "kids": [{"value": 0}]}]}, "kids.0.kids.0.value: must be positive"),
         (Broken, {"x": 1}, "cannot be used (KeyError)"),
+        (Party, {"host": {"name": "a", "age": 100}}, "host: too old"),
         (Guest | None, {"name": "a", "age": 100}, "too old"),
     ],
 )
@@ -267,6 +276,17 @@ def test_what_a_type_refuses_by_its_own_rules_is_told_with_its_place(kind: Any, 
     assert str(refused.value) == told
 
 
+def test_a_value_that_is_too_deep_to_read_is_refused() -> None:
+    """Reading may need more of the stack than checking did."""
+
+    def endless(value: Json) -> Any:
+        return endless(value)
+
+    with pytest.raises(Unfit, match="is nested too deeply"):
+        whole_reader(Form({}, endless, fallible=True))(1)
+    assert whole_reader(Form({}))(1) == 1
+
+
 def test_a_recursive_type_is_defined_once_and_the_rest_inlined() -> None:
     """Only what contains itself needs a reference; two types of one name do not collide."""
     forms = Forms({})
@@ -274,7 +294,7 @@ def test_a_recursive_type_is_defined_once_and_the_rest_inlined() -> None:
     assert schema["properties"]["tree"] == {"$ref": "#/$defs/Tree"}
     assert schema["properties"]["again"]["anyOf"][0] == {"$ref": "#/$defs/Tree"}
     assert list(schema["$defs"]) == ["Tree"]
-    assert forms.define("Tree", {}) == "Tree2"
+    assert [forms.define("Tree", {}), forms.define("Tree", {})] == ["Tree2", "Tree3"]
     assert "$ref" not in str(form(Guest).schema)
 
 
@@ -294,11 +314,11 @@ plain: st.SearchStrategy[Any] = st.sampled_from(
 types = st.recursive(
     plain,
     lambda inner: st.one_of(
-        inner.map(lambda kind: list[kind]),  # type: ignore[valid-type]
-        inner.map(lambda kind: dict[str, kind]),  # type: ignore[valid-type]
+        inner.map(lambda kind: list[kind]),  # type: ignore[valid-type]  # made at run time
+        inner.map(lambda kind: dict[str, kind]),  # type: ignore[valid-type]  # made at run time
         st.tuples(inner, inner).map(lambda pair: typing.Union[pair]),  # noqa: UP007 - made at run time
-        st.tuples(inner, inner).map(lambda pair: tuple[pair]),  # type: ignore[valid-type]
-        inner.map(lambda kind: Pair[kind]),  # type: ignore[valid-type]
+        st.tuples(inner, inner).map(lambda pair: tuple[pair]),  # type: ignore[valid-type]  # made at run time
+        inner.map(lambda kind: Pair[kind]),  # type: ignore[valid-type]  # made at run time
     ),
     max_leaves=4,
 )

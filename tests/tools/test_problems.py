@@ -1,5 +1,7 @@
 """What the check of arguments accepts and what it says; jsonschema-rs decides where the two could differ."""
 
+from typing import Any
+
 import jsonschema_rs
 import pytest
 from hypothesis import given
@@ -72,7 +74,8 @@ def test_a_long_name_is_cut() -> None:
 
 def test_arguments_that_are_no_object_are_named_as_a_whole() -> None:
     """The root has no path."""
-    assert argument_problems(BOOKING)([]) == "arguments: expected object, got array"  # type: ignore[arg-type]
+    problems: Any = argument_problems(BOOKING)
+    assert problems([]) == "arguments: expected object, got array"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +136,8 @@ def test_each_keyword_says_what_it_wants(schema: Json, value: Json, problem: str
         ({"$ref": "#/$defs/Loop"}, "a value"),
         ({"$ref": "elsewhere.json"}, "a value"),
         ({}, "a value"),
+        ({"enum": ["a", "b"]}, 'one of "a", "b"'),
+        ({"type": ["string", "null"]}, "string or null"),
     ],
 )
 def test_a_missing_argument_is_described_by_its_schema(schema: Json, problem: str) -> None:
@@ -209,6 +214,7 @@ def test_what_is_nested_too_deeply_is_a_problem_and_no_crash() -> None:
         {"additionalProperties": "no", "propertyNames": 3},
         {"$ref": "https://example.org/schema"},
         {"not": {}},
+        {"anyOf": 3, "oneOf": [{}]},
     ],
 )
 def test_keywords_that_make_no_sense_are_not_checked(schema: Json) -> None:
@@ -232,6 +238,11 @@ def test_names_may_be_governed_by_patterns() -> None:
     )
     short = argument_problems({"propertyNames": {"maxLength": 2}})
     assert short({"abc": 1}) == "abc: expected a name that is at most 2 characters, got another name"
+
+
+def test_exactly_one_of_the_alternatives_may_fit() -> None:
+    """Which is what oneOf means."""
+    assert not told({"oneOf": [{"type": "string"}, {"type": "null"}]}, None)
 
 
 def test_all_parts_of_allof_are_told() -> None:

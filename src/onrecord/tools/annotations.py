@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, Union
 from msgspec import Struct, UnsetType
 
 from onrecord.jsonio import Json
-from onrecord.tools.forms import Form, Read, Unfit, Unsupported, inside, shown_name
+from onrecord.tools.forms import Form, Read, Unfit, Unsupported, inside, reader, shown_name
 from onrecord.tools.issues import Issue
 from onrecord.tools.leaves import ANYTHING, constrained, enumerated, leaf, of_enum
 from onrecord.tools.problems import compiled
@@ -42,7 +42,10 @@ class _Open(Struct):
 
     name: str
     recursive: bool = False
-    form: Form | None = None
+    form: Form = ANYTHING
+
+    def read(self, value: Json) -> Any:
+        return reader(self.form)(value)
 
 
 class Forms:
@@ -90,7 +93,7 @@ class Forms:
         if known is not None:
             known.recursive = True
             # Whether it is fallible is not known yet; taken as such, a refusal inside it is told with its place.
-            return Form({"$ref": f"#/$defs/{known.name}"}, lambda value: _read(known.form, value), fallible=True)
+            return Form({"$ref": f"#/$defs/{known.name}"}, known.read, fallible=True)
         entry = self._open[key] = _Open(self._free(name))
         entry.form = form = build()
         if not entry.recursive:
@@ -173,9 +176,9 @@ class Forms:
                 schema["propertyNames"] = key.schema
         elif key is not ANYTHING:
             raise Unsupported(f"{shown_name(whole)} has keys that JSON cannot hold", "use text as keys")
-        read_key = inside("", key)
+        read_key = reader(key)
         if not item.fallible:
-            read_item = inside("", item)
+            read_item = reader(item)
             return Form(schema, lambda value: {read_key(name): read_item(one) for name, one in value.items()})
         placed = partial(_placed, item)
         return Form(schema, lambda value: {read_key(n): placed(n, one) for n, one in value.items()}, fallible=True)
@@ -190,8 +193,8 @@ class Forms:
             return Form(schema)
         others = [option for kind, option in zip(kinds, options, strict=True) if kind is not NoneType]
         if len(others) == 1:
-            only = others[0]
-            return Form(schema, lambda value: None if value is None else _read(only, value), fallible)
+            read = reader(others[0])
+            return Form(schema, lambda value: None if value is None else read(value), fallible)
         return Form(schema, self._first_that_fits(options), fallible)
 
     def _first_that_fits(self, options: Sequence[Form]) -> Read:
@@ -205,16 +208,12 @@ class Forms:
             for check, option in zip(checks, options, strict=True):
                 if not check(value):
                     try:
-                        return _read(option, value)
+                        return reader(option)(value)
                     except Unfit as unfit:
                         refused = unfit
             raise refused
 
         return read
-
-
-def _read(form: Form | None, value: Json) -> Any:
-    return value if form is None or form.read is None else form.read(value)
 
 
 def _placed(form: Form, place: object, value: Json) -> Any:

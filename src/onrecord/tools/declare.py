@@ -144,8 +144,7 @@ def _handler(function: Function, signature: Signature) -> Function:
     def called(args: Mapping[str, Json], ctx: Any) -> Any:
         return function(**keywords(args, ctx))
 
-    call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
     handler = awaited if is_async else called
     handler.__name__ = handler.__qualname__ = signature.name
     return handler

@@ -118,7 +118,12 @@ class Compiler:
         for word, combine in (("anyOf", _any_of), ("oneOf", _one_of), ("allOf", _all)):
             if isinstance(options := schema.get(word), list) and options:
                 checks.append(combine([self.check(option) for option in options]))
-        return _all(checks) if checks else None
+        if not checks:
+            return None
+        found, options = _all(checks), schema.get("anyOf")
+        # Where all that is asked is "this or null", null is told at once and not as a failure of the first option.
+        nullable = len(checks) == 1 and isinstance(options, list) and {"type": "null"} in options
+        return (lambda value: None if value is None else found(value)) if nullable else found
 
     def text(self, schema: Mapping[str, Json]) -> Check | None:
         """``minLength``, ``maxLength``, ``pattern`` and ``format``."""
