@@ -1,10 +1,10 @@
-"""@tool and Toolbox: what a signature becomes, what is refused, and how the function is called."""
+"""@tool: what a signature becomes, what is refused, and how the function is called."""
 
 import asyncio
 import dataclasses
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -13,11 +13,11 @@ import pytest
 
 from onrecord.errors import ToolInvalid
 from onrecord.jsonio import Json
-from onrecord.tools.declare import Toolbox, tool
+from onrecord.tools.declare import tool
 from onrecord.tools.tool import Tool, ToolContext
 
 if TYPE_CHECKING:
-    from onrecord.nowhere import Crm  # type: ignore[import-not-found]
+    from onrecord.nowhere import Crm  # type: ignore[import-not-found]  # that is the point
 
 pytestmark = pytest.mark.unit
 
@@ -198,7 +198,7 @@ def test_a_name_bound_later_is_not_resolved_too_early() -> None:
 def test_an_unannotated_parameter_takes_any_json() -> None:
     """Nothing is known about it, so nothing is checked."""
 
-    def keep(thing):  # type: ignore[no-untyped-def]
+    def keep(thing):  # type: ignore[no-untyped-def]  # that is the point
         return thing
 
     made = tool(keep)
@@ -275,6 +275,28 @@ def test_lists_given_to_a_function_are_its_own() -> None:
     assert args == {"names": ["a"], "by": {}}
 
 
+@dataclasses.dataclass
+class Chain:
+    link: "Chain | None" = None
+
+    def __post_init__(self) -> None:
+        if self.link is not None and self.link.link is None:
+            raise ValueError("a chain of two is none")
+
+
+def test_rules_that_no_schema_shows_are_checked_before_the_call_too() -> None:
+    """A type's own refusal reads like any other problem."""
+
+    @tool
+    def hang(chain: Chain) -> Chain:
+        return chain
+
+    assert hang.problems is not None
+    assert hang.problems({"chain": {"link": {}}}) == "chain: a chain of two is none"
+    assert hang.problems({"chain": {"link": 3}}) == "chain.link: expected object or null, got integer"
+    assert run(hang, {"chain": {}}) == Chain()
+
+
 # ---- refusals -------------------------------------------------------------------------------------------------------
 def starred(*cities: str) -> None:
     """Takes any number."""
@@ -296,7 +318,7 @@ def opaque(handle: bytes) -> None:
     """Takes what JSON has not."""
 
 
-def unmarked(ctx, city: str) -> None:  # type: ignore[no-untyped-def]
+def unmarked(ctx, city: str) -> None:  # type: ignore[no-untyped-def]  # that is the point
     """Forgets an annotation."""
 
 
@@ -343,47 +365,3 @@ def test_a_refusal_names_the_id_when_there_is_one() -> None:
     with pytest.raises(ToolInvalid, match=r"^tool 'keep': parameter 'handle'"):
         tool(opaque, id="keep")
     assert tool(lambda city: city, id="echo").id == "echo"
-
-
-# ---- Toolbox --------------------------------------------------------------------------------------------------------
-def test_a_toolbox_is_the_sequence_of_its_tools() -> None:
-    """It can be passed wherever a list of tools can."""
-    box = Toolbox([price])
-
-    @box.tool
-    def first() -> None: ...
-
-    @box.tool(id="second", read_only=True)
-    def other() -> None: ...
-
-    extra = box.tool(Tool("third", lambda *_: None))
-    assert isinstance(box, Sequence)
-    assert list(box) == [price, first, other, extra]
-    assert (box[1], box[-1], len(box), extra in box) == (first, extra, 4, True)
-    assert list(box[1:3]) == [first, other]
-    assert other.is_read_only({})
-    assert repr(box) == "Toolbox('price', 'first', 'second', 'third')"
-
-
-def test_a_toolbox_refuses_an_id_twice() -> None:
-    """At once, and nothing is added."""
-    box = Toolbox([price])
-    with pytest.raises(ToolInvalid, match="two tools have the id 'price'"):
-        box.tool(price)
-    assert list(box) == [price]
-
-
-def test_a_toolbox_resolves_names_where_it_is_used() -> None:
-    """Like @tool itself."""
-    box = Toolbox()
-    level_ = Literal["low"]
-
-    @box.tool
-    def one(level: "level_") -> None:
-        assert level_
-
-    @box.tool(id="two")
-    def two(level: "level_") -> None:
-        assert level_
-
-    assert [made.parameters["properties"]["level"]["enum"] for made in box] == [["low"], ["low"]]

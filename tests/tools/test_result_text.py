@@ -87,11 +87,11 @@ def test_half_a_character_never_reaches_the_wire() -> None:
     assert serialise("a\ud83db") == "a\ufffdb"
 
 
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)
-    )
-)
+small = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
+names = st.text(max_size=4)
+
+
+@given(st.recursive(small, lambda i: st.lists(i, max_size=3) | st.dictionaries(names, i, max_size=3), max_leaves=8))
 def test_any_json_becomes_text_that_is_this_json(value: Json) -> None:
     """Serialising never raises, and loses nothing."""
     text = serialise(value)

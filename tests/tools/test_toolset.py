@@ -1,5 +1,7 @@
 """Sources of tools that are consulted each round."""
 
+from typing import cast
+
 import pytest
 
 from onrecord.errors import ToolInvalid
@@ -43,10 +45,10 @@ def test_what_is_no_tool_is_refused_by_name() -> None:
     def lookup() -> None: ...
 
     with pytest.raises(ToolInvalid, match="'lookup' is not a tool") as refused:
-        StaticTools([lookup])  # type: ignore[list-item]
+        StaticTools([cast("Tool", lookup)])
     assert "@tool" in refused.value.hint
     with pytest.raises(ToolInvalid, match="'int' is not a tool"):
-        StaticTools([3])  # type: ignore[list-item]
+        StaticTools([cast("Tool", 3)])
 
 
 async def test_a_gate_is_asked_anew_each_round() -> None:
