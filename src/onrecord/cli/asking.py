@@ -1,0 +1,199 @@
+"""Questions to a person: how one is put, and how what is typed becomes the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from onrecord.cli.terminal import Keyboard, Screen, quoted
+from onrecord.conversation.inputs import Answered, AskField, Question
+from onrecord.errors import OnrecordError
+from onrecord.jsonio import Json, dumps, loads
+from onrecord.session.session import Session
+
+__all__ = ("LATER", "Form", "answer_to", "form_of", "put", "value_of", "yes_or_no")
+
+Form = Literal["approval", "fields", "free"]
+
+LATER = ("/later", "/l")
+ANSWER = "answer> "
+
+_YES = frozenset("y yes yeah yep ok okay sure approve approved go sim s claro si sí ja oui d'accord".split())
+_NO = frozenset("n no nope never decline declined deny denied não nao nein non nunca".split())
+_FIRST = re.compile(r"\s*([^\s,.;:!?\u2014\u2013-]+)[\s,.;:!?\u2014\u2013-]*(.*)", re.DOTALL)
+
+
+def form_of(session: Session) -> Form:
+    """What the open question of a session wants: a yes or no, values for its fields, or words."""
+    pending = session.pending
+    if pending is not None and pending.place.startswith("before/"):
+        return "approval"
+    return "fields" if pending is not None and pending.question.fields else "free"
+
+
+def put(screen: Screen, question: Question, form: Form, private: dict[str, str] | None = None) -> None:
+    """Shows the question and how it can be answered."""
+    asker = question.by or "the agent"
+    screen.line(f"? {question.text}", bold=True)
+    details = [f"asked by {asker}"]
+    if question.audience != "speaker":
+        details.append(f"meant for: {question.audience}")
+    screen.line(f"  {', '.join(details)}", dim=True)
+    if isinstance(question.detail, dict) and question.detail.keys() == {"by", "detail"}:
+        detail = question.detail["detail"]  # a sub-agent's question, with what it said about it
+    else:
+        detail = question.detail
+    if detail is not None:
+        screen.line(f"  {detail if isinstance(detail, str) else dumps(detail).decode()}", dim=True)
+    for name, text in (private or {}).items():
+        screen.line(f"  {name}: {text}")
+    how = {
+        "approval": "y or n, and a note behind it if you like",
+        "fields": "one line for each value",
+        "free": "y, n, or in your own words",
+    }[form]
+    screen.line(f"  {how}; /later leaves the question open", dim=True)
+
+
+def answer_to(
+    screen: Screen, keyboard: Keyboard, question: Question, form: Form, command: Callable[[str], None]
+) -> Answered | None:
+    """The person's answer, asked for until it is one; None when it is left for later. EOFError at the end of input.
+
+    ``command`` runs what begins with a slash and is not /later.
+    """
+    approved: bool | None = None
+    note = ""
+    value: Json = None
+    while form != "fields":
+        line = _typed(keyboard, ANSWER, command)
+        if line is None:
+            return None
+        approved, note = yes_or_no(line)
+        if form == "free":
+            value = line.strip()
+            break
+        if approved is not None:
+            break
+        screen.line("  that is neither a yes nor a no", dim=True)
+    if question.fields and approved is not False and form != "free":
+        values = _fields(screen, keyboard, question.fields, command)
+        if values is None:
+            return None
+        value = values
+    return Answered(question.key, value=value, approved=approved, note=note)
+
+
+def _typed(keyboard: Keyboard, prompt: str, command: Callable[[str], None]) -> str | None:
+    """A line that is an answer. An empty one at a terminal, and /later, leave the question open: None."""
+    while True:
+        line = keyboard.line(prompt).strip()
+        if line in LATER or (not line and keyboard.live):
+            return None
+        if line.startswith("/"):
+            command(line)
+        elif line:
+            return line
+
+
+def yes_or_no(text: str) -> tuple[bool | None, str]:
+    """Whether a text begins with a yes or a no, and what stands behind that word; None when it does neither."""
+    found = _FIRST.match(text)
+    if found is None:
+        return None, ""
+    word, rest = found[1].casefold(), found[2].strip()
+    if word in _YES:
+        return True, rest
+    return (False, rest) if word in _NO else (None, "")
+
+
+def _fields(
+    screen: Screen, keyboard: Keyboard, fields: tuple[AskField, ...], command: Callable[[str], None]
+) -> dict[str, Json] | None:
+    values: dict[str, Json] = {}
+    for field in fields:
+        screen.line(f"  {field.ask or field.name}{_expected(field)}")
+        while True:
+            line = keyboard.line(f"{field.name}> ").strip()
+            if line in LATER:
+                return None
+            if line.startswith("/"):
+                command(line)
+                continue
+            if not line and not keyboard.live and field.required and "default" not in field.schema:
+                continue  # a blank line of a pipe answers nothing
+            try:
+                if (value := value_of(field, line)) is not None:
+                    values[field.name] = value
+            except OnrecordError as error:
+                screen.line(f"  {error}", dim=True)
+                continue
+            break
+    return values
+
+
+def _expected(field: AskField) -> str:
+    """What kind of value is wanted, in a few words."""
+    schema = field.schema
+    told: list[str] = []
+    if options := schema.get("enum"):
+        told.append(" / ".join(map(_shown, options)))
+    elif (kind := schema.get("type")) and kind != "string":
+        told.append({"boolean": "y or n", "array": "a list, with commas between"}.get(str(kind), f"{kind}"))
+    if schema.get("format"):
+        told.append(str(schema["format"]))
+    if "default" in schema:
+        told.append(f"empty: {_shown(schema['default'])}")
+    elif not field.required:
+        told.append("may stay empty")
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _shown(value: Json) -> str:
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
+def value_of(field: AskField, text: str) -> Json:
+    """The value that a line gives to a field; None for one that stays empty. OnrecordError says what is expected."""
+    schema = field.schema
+    if not text:
+        if "default" in schema:
+            return schema["default"]
+        if field.required:
+            raise OnrecordError(f"{field.name} is needed")
+        return None
+    if options := schema.get("enum"):
+        for option in options:
+            if _shown(option).casefold() == text.casefold():
+                return option
+        raise OnrecordError(f"expected one of {', '.join(map(_shown, options))}; found {quoted(text, 40)}")
+    return _typed_value(str(schema.get("type") or "string"), text)
+
+
+def _typed_value(kind: str, text: str) -> Json:
+    if kind == "string":
+        return text
+    if kind == "boolean":
+        approved, _ = yes_or_no(text)
+        if approved is None and text.casefold() in {"true", "false"}:
+            approved = text.casefold() == "true"
+        if approved is None:
+            raise OnrecordError("expected y or n")
+        return approved
+    try:
+        if kind == "integer":
+            return int(text)
+        if kind == "number":
+            return float(text) if "." in text or "e" in text.casefold() else int(text)
+    except ValueError:
+        raise OnrecordError(f"expected {'a whole number' if kind == 'integer' else 'a number'}") from None
+    if kind == "array" and not text.startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        value = loads(text)
+    except ValueError:
+        raise OnrecordError(f"expected JSON ({kind})") from None
+    if (kind == "array") != isinstance(value, list) or (kind == "object") != isinstance(value, dict):
+        raise OnrecordError(f"expected JSON of type {kind}")
+    return value

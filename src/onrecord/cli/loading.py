@@ -1,0 +1,148 @@
+"""``MODULE:AGENT``: the agent that a command line names, from an importable module or from a file."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from onrecord.agent import Agent
+from onrecord.cli.failure import Wrong
+from onrecord.errors import OnrecordError
+
+__all__ = ("ModuleFailed", "agent_named")
+
+FORM = "write MODULE:AGENT, such as examples/hotel.py:agent or my_package.agents:concierge"
+
+
+class ModuleFailed(OnrecordError):
+    """The user's module raised while it was imported, or its function while it made the agent."""
+
+    default_code = "module-failed"
+
+
+def agent_named(name: str, *, model: str | None = None) -> Agent[Any, Any]:
+    """The agent, with another model where one is named. Wrong, ModuleFailed, ConfigurationError."""
+    where, _, attribute = name.rpartition(":")
+    if not where or not attribute or (len(where) == 1 and attribute.startswith(("/", "\\"))):
+        where, attribute = name, ""  # no colon, or the one of a drive letter
+    module = _from_file(where) if _is_path(where) else _from_name(where)
+    agent = _agent(module, where, attribute)
+    return agent.with_(model=model) if model is not None else agent
+
+
+def _is_path(where: str) -> bool:
+    return where.endswith(".py") or "/" in where or "\\" in where
+
+
+def _from_file(where: str) -> ModuleType:
+    path = Path(where)
+    if not path.is_file():
+        near = [str(p) for p in sorted(path.parent.glob("*.py"))] if path.parent.is_dir() else []
+        close = get_close_matches(str(path), near, n=1)
+        raise Wrong(f"there is no file {where!r}", hint=f"did you mean {close[0]!r}?" if close else FORM)
+    if path.suffix != ".py":
+        raise Wrong(f"{where!r} is no Python file", hint=FORM)
+    folder = str(path.parent.resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # what lies beside the file can be imported by it
+    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"onrecord_chat_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Wrong(f"{where!r} cannot be loaded as a Python file", hint=FORM)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # annotations of dataclasses and structs are looked up there
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise _failed(where, error) from error
+    return module
+
+
+def _from_name(where: str) -> ModuleType:
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it
+    try:
+        return importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if where == missing or where.startswith(f"{missing}."):
+            hint = (
+                f"did you mean {where}.py? A file is named with its suffix" if Path(f"{where}.py").is_file() else FORM
+            )
+            raise Wrong(f"there is no module {where!r}", hint=hint) from error
+        raise _failed(where, error) from error
+    except (TypeError, ValueError) as error:
+        if not all(part.isidentifier() for part in where.split(".")):
+            raise Wrong(f"{where!r} names no module", hint=FORM) from error
+        raise _failed(where, error) from error
+    except (Exception, SystemExit) as error:
+        raise _failed(where, error) from error
+
+
+def _failed(where: str, error: BaseException) -> OnrecordError:
+    """What the module itself raised. Errors of this library keep their own words and hint."""
+    if isinstance(error, OnrecordError):
+        return ModuleFailed(f"{where!r}: {error}", code=error.code, hint=error.hint or "--debug shows where")
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, SyntaxError):
+        what = f"{type(error).__name__}: {error.msg}"
+        at = f" ({Path(error.filename or where).name}, line {error.lineno})"
+    else:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+        at = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if len(frames) > 1 else ""
+    hint = "--debug shows where"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        hint = f"install what it needs (module {error.name!r}), or start where it can be found; --debug shows where"
+    return ModuleFailed(f"{where!r} cannot be imported: {what}{at}", hint=hint)
+
+
+def _agent(module: ModuleType, where: str, attribute: str) -> Agent[Any, Any]:
+    agents = [name for name, value in vars(module).items() if isinstance(value, Agent)]
+    if not attribute:
+        if len(agents) != 1 and "agent" not in agents:
+            raise Wrong(f"{where!r} does not say which agent", hint=_offer(where, agents))
+        attribute = "agent" if "agent" in agents else agents[0]
+    found: Any = module
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            close = get_close_matches(attribute, [*agents, *vars(module)], n=1)
+            hint = f"did you mean {where}:{close[0]}?" if close else _offer(where, agents)
+            raise Wrong(f"{where!r} has no {attribute!r}", hint=hint)
+    if not isinstance(found, Agent) and callable(found) and not isinstance(found, type):
+        found = _made(found, where, attribute)
+    if not isinstance(found, Agent):
+        kind = type(found).__name__ if not isinstance(found, type) else "class"
+        raise Wrong(f"{where}:{attribute} is no agent but a {kind}", hint=_offer(where, agents))
+    return found
+
+
+def _made(make: Any, where: str, attribute: str) -> object:
+    """What a function without arguments returns."""
+    try:
+        inspect.signature(make).bind()
+    except (TypeError, ValueError) as error:
+        told = f"{where}:{attribute} is no agent, and it cannot be called without arguments"
+        raise Wrong(told, hint="name an Agent, or a function without arguments that returns one") from error
+    try:
+        made: object = make()
+    except (Exception, SystemExit) as error:
+        raise _failed(f"{where}:{attribute}", error) from error
+    if inspect.iscoroutine(made):
+        made.close()
+        raise Wrong(
+            f"{where}:{attribute} is an async function", hint="name an Agent, or a plain function returning one"
+        )
+    return made
+
+
+def _offer(where: str, agents: list[str]) -> str:
+    return f"agents there: {', '.join(f'{where}:{name}' for name in agents)}" if agents else FORM

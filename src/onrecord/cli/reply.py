@@ -1,0 +1,94 @@
+"""A reply on the screen while it arrives: words, reasoning, tool calls as they start and end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onrecord.cli.terminal import Screen, cut
+from onrecord.conversation.outgoing import CallDelta, CitationDelta, Delta, MarkDelta, ReasoningDelta, TextDelta
+from onrecord.jsonio import Json, dumps
+
+__all__ = ("Reply", "call_text")
+
+
+def call_text(name: str, args: Mapping[str, Json], limit: int = 0) -> str:
+    """A call as one would write it: ``price(city="Lisbon", nights=2)``."""
+    inside = ", ".join(f"{key}={dumps(value).decode()}" for key, value in args.items())
+    return f"{name}({cut(inside, limit)})"
+
+
+class Reply:
+    """Shows the deltas of one turn. Calls that run together are told apart by what they are."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+        self.words = 0
+        self._open: str | None = None  # the call whose line is not finished
+        self._reasoning = False
+        self._sources: list[str] = []
+
+    def show(self, batch: Sequence[Delta]) -> None:
+        for delta in batch:
+            match delta:
+                case TextDelta(text=text):
+                    self._text(text)
+                case CallDelta():
+                    self._call(delta)
+                case ReasoningDelta(text=text):
+                    self._reason(text)
+                case MarkDelta(mark=mark):
+                    if not mark.hidden:
+                        self._text(mark.raw)
+                case CitationDelta(citations=citations):
+                    self._sources += [c.url for c in citations if c.url not in self._sources]
+                case _:
+                    pass
+
+    def end(self) -> None:
+        """The last line is finished; sources stand below the words."""
+        self._close()
+        self.screen.fresh()
+        for url in self._sources:
+            self.screen.line(f"  source: {url}", dim=True)
+
+    def _text(self, text: str) -> None:
+        self._close()
+        self.words += len(text)
+        self.screen.write(text)
+
+    def _reason(self, text: str) -> None:
+        """Reasoning is not the answer: a terminal shows it dimmed, a pipe does not get it."""
+        if not self.screen.styled:
+            return
+        if not self._reasoning:
+            self._close()
+            self.screen.fresh()
+            self._reasoning = True
+        self.screen.write(text, dim=True)
+
+    def _call(self, delta: CallDelta) -> None:
+        screen = self.screen
+        limit = max(screen.columns - len(delta.name) - 20, 20)
+        if delta.status == "asked":
+            self._close()
+            screen.fresh()
+            self._open = delta.id
+            if screen.live:
+                screen.write(f"  {call_text(delta.name, delta.args, limit)} …", dim=True)
+            return
+        if self._open == delta.id and screen.live:
+            screen.write(f" {_ending(delta.status)}\n", dim=True)
+        else:
+            self._close()
+            screen.line(f"  {call_text(delta.name, delta.args, limit)}: {_ending(delta.status)}", dim=True)
+        self._open = None
+
+    def _close(self) -> None:
+        """Ends a line of another kind before this one begins."""
+        if self._open is not None or self._reasoning:
+            self.screen.fresh()
+        self._open, self._reasoning = None, False
+
+
+def _ending(status: str) -> str:
+    return {"not_run": "not run", "absent": "found nothing", "invalid": "arguments refused"}.get(status, status)

@@ -1,0 +1,164 @@
+"""Entries as people read them: what each one says, in a few words and as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from onrecord.cli.reply import call_text
+from onrecord.cli.terminal import plural, quoted
+from onrecord.conversation.content import plain_text
+from onrecord.conversation.display import labelled
+from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started
+from onrecord.conversation.messages import Round
+from onrecord.jsonio import dumps
+from onrecord.record import kinds
+from onrecord.record.entry import Body, UnknownBody
+
+__all__ = ("answer_text", "brief_of", "input_text", "reply_text", "request_text", "result_text")
+
+
+def brief_of(body: Body) -> str:
+    """What an entry says, in one line."""
+    if isinstance(body, UnknownBody):
+        return bytes(body.raw).decode(errors="replace")
+    tell = _BRIEFS.get(type(body))
+    return tell(body) if tell is not None else _fields(body)
+
+
+def input_text(input: Input) -> str:
+    """What came in."""
+    match input:
+        case Said(content=content):
+            return quoted(content if isinstance(content, str) else labelled(content))
+        case Answered():
+            return answer_text(input)
+        case Happened(name=name, payload=payload):
+            return f"event {name}{_detail(payload)}"
+        case Started(name=name, input=given):
+            return f"{name} started by hand{_detail(given)}"
+        case _:
+            return f"wake {input.key}{_detail(getattr(input, 'payload', None))}"
+
+
+def answer_text(answer: Answered) -> str:
+    """What a person answered."""
+    told = {True: ["yes"], False: ["no"], None: []}[answer.approved]
+    if answer.value is not None:
+        told.append(quoted(answer.value) if isinstance(answer.value, str) else dumps(answer.value).decode())
+    if answer.note:
+        told.append(quoted(answer.note))
+    return f"{', '.join(told) or 'nothing'}{f' (by {answer.by})' if answer.by else ''}"
+
+
+def reply_text(settled: Round) -> str:
+    """What a model replied: its words, then its calls."""
+    told = [quoted(settled.text)] if settled.text.strip() else []
+    told += [call_text(c.name, c.args) if c.args or c.raw_args in {"", "{}"} else f"{c.name}({c.raw_args})"
+             for c in settled.calls]  # fmt: skip
+    return ", ".join(told) or "nothing"
+
+
+def request_text(body: kinds.ModelRequested) -> str:
+    """Who was asked, and with what."""
+    told = [body.model]
+    if body.purpose != "speak":
+        told.append(body.purpose.replace("_", "-"))
+    if (receipt := body.receipt) is not None:
+        shown = sum(1 if s.insert is not None else s.stop - s.start for s in receipt.spans)
+        told.append(plural(len(receipt.pieces), "piece"))
+        told.append(f"{shown} of {plural(receipt.units, 'unit')}" if shown != receipt.units else plural(shown, "unit"))
+        if receipt.choice != "auto":
+            told.append(f"choice {receipt.choice}")
+    return ", ".join(told)
+
+
+def result_text(body: kinds.ToolReturned) -> str:
+    """What the model reads of a call."""
+    return labelled(body.result) or "nothing"
+
+
+def _opened(b: kinds.TurnOpened) -> str:
+    return f"{b.agent or 'an agent'} takes {'a message' if b.input_kind == 'said' else f'input {b.input_kind!r}'}"
+
+
+def _returned(b: kinds.ToolReturned) -> str:
+    took = ""
+    if b.started_at is not None and b.ended_at is not None:
+        took = f" after {(b.ended_at - b.started_at).total_seconds() * 1000:.0f} ms"
+    notes = "".join(f" [{note.by}: {note.text}]" for note in b.notes)
+    return f"{b.name} {b.status}{took}: {result_text(b)}{notes}"
+
+
+def _replied(b: kinds.ModelReplied) -> str:
+    cost = ""
+    if b.round.use is not None and (usage := b.round.use.usage) is not None:
+        cost = f" ({usage.input_tokens} tokens in, {usage.output_tokens} out)"
+    return reply_text(b.round) + cost
+
+
+def _verdict(b: kinds.VerdictFiled) -> str:
+    changed = " with another value" if b.after and b.after != b.before else ""
+    return f"{b.by}: {b.verdict}{changed} at {b.moment}{f', {b.why}' if b.why else ''}"
+
+
+def _attempted(b: kinds.ModelAttempted) -> str:
+    status = f" (status {b.status})" if b.status else ""
+    return f"attempt {b.attempt} failed: {b.error}{status}; the next one after {b.wait_s:g} s"
+
+
+def _cut(b: kinds.TurnInterrupted | kinds.TurnFailed) -> str:
+    what = b.cause if isinstance(b, kinds.TurnInterrupted) else f"{b.error} ({b.code})"
+    return f"{what}; shown until then: {quoted(plain_text(b.shown))}" if b.shown else f"{what}; nothing was shown"
+
+
+def _outcome(b: kinds.OutcomeFiled) -> str:
+    line = b.line
+    return " ".join(filter(None, (line.kind, line.status, line.code, line.message)))
+
+
+def _context(b: kinds.ContextAdded) -> str:
+    words = "; ".join(p.text for p in b.content if p.text)
+    return f"{b.authority} by {b.writer or 'the application'}: {quoted(words)}"
+
+
+def _history(b: kinds.HistoryChanged) -> str:
+    return " ".join(filter(None, (b.op, b.message, b.call, b.by and f"by {b.by}")))
+
+
+_BRIEFS: Mapping[type[Body], Callable[[Any], str]] = {
+    kinds.TurnOpened: _opened,
+    kinds.TurnInput: lambda b: input_text(b.input),
+    kinds.TurnPaused: lambda b: f"{b.pending.question.by} asks: {quoted(b.pending.question.text)}",
+    kinds.TurnResumed: lambda b: f"answered: {answer_text(b.answer)}",
+    kinds.TurnInterrupted: _cut,
+    kinds.TurnFailed: _cut,
+    kinds.TurnClosed: lambda b: b.status,
+    kinds.ModelRequested: request_text,
+    kinds.ModelAttempted: _attempted,
+    kinds.ModelReplied: _replied,
+    kinds.RoundSettled: lambda b: reply_text(b.round),
+    kinds.ToolStarted: lambda b: call_text(b.name, b.args),
+    kinds.ToolReturned: _returned,
+    kinds.VerdictFiled: _verdict,
+    kinds.OutcomeFiled: _outcome,
+    kinds.TextSaid: lambda b: f"{quoted(b.text)}{' (no model wrote it)' if b.verbatim else ''}",
+    kinds.DataPatched: lambda b: dumps(b.patch).decode(),
+    kinds.WakeArmed: lambda b: f"{b.wake.key} at {b.wake.at:%Y-%m-%d %H:%M:%S%z}",
+    kinds.WakeDisarmed: lambda b: str(b.key),
+    kinds.ContextAdded: _context,
+    kinds.HistoryChanged: _history,
+    kinds.PieceFiled: lambda b: f"{b.source or 'text'}: {quoted(b.text)}",
+    kinds.Noted: lambda b: f"{b.by}: {b.text}{_detail(b.about or None)}",
+    kinds.Erased: lambda b: f"{b.was} was erased: {b.why}",
+}
+
+
+def _detail(value: object) -> str:
+    return "" if value is None else f" {dumps(value).decode()}"
+
+
+def _fields(body: Body) -> str:
+    """A feature's own body: its fields as they are."""
+    told: Iterable[tuple[str, object]] = ((name, getattr(body, name)) for name in body.__struct_fields__)
+    return ", ".join(f"{name}={value!r}" for name, value in told)

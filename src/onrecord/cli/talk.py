@@ -1,0 +1,338 @@
+"""A chat while it runs: lines in, turns out, every turn kept before the next one begins."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from contextlib import aclosing, suppress
+from typing import Any
+
+from onrecord.agent import Agent
+from onrecord.cli.asking import answer_to, form_of, put
+from onrecord.cli.failure import FAILED, INTERRUPTED, OK, Wrong, debugging, said_of, tell
+from onrecord.cli.interrupts import on_interrupt
+from onrecord.cli.loading import agent_named
+from onrecord.cli.reply import Reply
+from onrecord.cli.terminal import Keyboard, Screen, plural, quoted
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Input, Said
+from onrecord.conversation.messages import AssistantMessage, UserMessage
+from onrecord.errors import ModelError, OutputInvalid, SessionConflict, StoreError, TurnError
+from onrecord.record.entry import Entry
+from onrecord.record.kinds import TextSaid
+from onrecord.session.session import Session
+from onrecord.session.store import Store
+from onrecord.turn.result import TurnResult
+from onrecord.turn.stream import TurnStream
+
+__all__ = ("Talk", "talk")
+
+PROMPT = "> "
+COMMANDS = """\
+  /record   the entries of the last turn, one line each
+  /why      why the last answer came about
+  /answer   the open question again
+  /quit     ends the chat (Ctrl-D does too); Ctrl-C stops a reply"""
+
+SETTLE_S = 0.002
+"""The event loop stands still while a person types: connections that closed meanwhile are noticed before the turn."""
+
+
+def talk(args: argparse.Namespace) -> int:
+    """The whole command: returns its exit code."""
+    agent = agent_named(args.agent, model=args.model)
+    if not args.session:
+        raise Wrong("--session needs a name", hint="leave it out for the session 'default'")
+    screen = Screen()
+    store = _opened(args.store, agent)
+    chat = Talk(agent, store, SessionKey(args.session), screen, Keyboard(screen), debug=debugging(args))
+    with asyncio.Runner() as runner:
+        chat.runner = runner
+        try:
+            chat.begin(args.store)
+            chat.go_on()
+        finally:
+            if store is not None:
+                runner.run(store.close())
+    return chat.code
+
+
+def _opened(path: str | None, agent: Agent[Any, Any]) -> Store | None:
+    if path is None:
+        return None
+    from onrecord.stores.sqlite import SqliteStore
+
+    return SqliteStore(path, bodies=agent.plan.codec.kinds.values())
+
+
+class _Left(Exception):
+    """The person ended the chat with a command."""
+
+
+class Talk:
+    """One chat. ``session`` is the state that is kept (None: nothing yet), ``entries`` what happened since it began."""
+
+    runner: asyncio.Runner
+
+    def __init__(
+        self, agent: Agent[Any, Any], store: Store | None, key: SessionKey, screen: Screen, keyboard: Keyboard,
+        *, debug: bool = False,
+    ) -> None:  # fmt: skip
+        self.agent, self.store, self.key = agent, store, key
+        self.screen, self.keyboard, self.debug = screen, keyboard, debug
+        self.session: Session | None = None
+        self.entries: list[Entry] = []
+        self.last: tuple[Entry, ...] = ()
+        self.private: dict[str, str] = {}
+        self.failed = False
+
+    @property
+    def code(self) -> int:
+        """At a terminal a failed turn was seen; a script has to be told."""
+        return FAILED if self.failed and not self.keyboard.live else OK
+
+    # ---- the conversation
+
+    def begin(self, path: str | None) -> None:
+        """Says who talks, where it is kept, and what was said before."""
+        screen, model = self.screen, self.agent.plan.fixed_model()
+        if self.store is not None:
+            self.session = self.runner.run(self.store.load(self.key))
+        name = self.agent.name if model is None else f"{self.agent.name} ({model.card.name})"
+        kept = f"session {self.key.id!r} in {path}" if path else "this session is not kept; --store FILE keeps it"
+        screen.line(f"{name} · {kept}", bold=True)
+        if model is not None and model.card.honest:
+            screen.line(model.card.honest)
+        if self.session is not None:
+            screen.line(_recap(self.session), dim=True)
+        if self.keyboard.live:
+            screen.line("Ctrl-C stops a reply, Ctrl-D ends the chat, /help lists commands", dim=True)
+
+    def go_on(self) -> None:
+        """Questions and messages, until the input ends."""
+        left_open = ""
+        while True:
+            try:
+                question = None if self.session is None else self.session.question
+                if question is not None and question.key != left_open:
+                    if not self._ask():
+                        left_open = question.key
+                    continue
+                line = self.keyboard.line(PROMPT).strip()
+                if not line:
+                    continue
+                if line == "/answer":
+                    left_open = ""
+                    if question is None:
+                        self.screen.line("  no question is open", dim=True)
+                elif line.startswith("/"):
+                    self._command(line)
+                else:
+                    self._turn(Said(line))
+            except (EOFError, KeyboardInterrupt, _Left):
+                break
+        if self.session is not None and self.session.question is not None:
+            kept = "the same --session answers it later" if self.store else "nothing of it is kept"
+            self.screen.line(f"  a question is left open; {kept}", dim=True)
+        self.screen.fresh()
+
+    def _ask(self) -> bool:
+        """The open question; False when it is left for later."""
+        session = self.session
+        question = None if session is None else session.question
+        if session is None or question is None:
+            return True
+        form = form_of(session)
+        put(self.screen, question, form, self.private)
+        answer = answer_to(self.screen, self.keyboard, question, form, self._command)
+        if answer is None:
+            self.screen.line("  left open: /answer comes back to it", dim=True)
+            return False
+        self._turn(answer)
+        return True
+
+    def _command(self, line: str) -> None:
+        command = line.split(maxsplit=1)[0]
+        if command in {"/quit", "/exit", "/q"}:
+            raise _Left
+        if command in {"/record", "/why"}:
+            self._explain(command)
+        elif command in {"/help", "/?"}:
+            self.screen.line(COMMANDS, dim=True)
+        else:
+            self.screen.line(f"  there is no {command}; /help lists the commands", dim=True)
+
+    def _explain(self, command: str) -> None:
+        from onrecord.cli.timeline import turn_lines
+        from onrecord.cli.why import last_answer, why_lines
+        from onrecord.record.record import Record
+
+        if command == "/record":
+            lines = list(turn_lines(self.last, self.screen))
+        else:
+            record: Record[None] = Record(self.runner.run(self._whole()), lambda _: None)
+            seq = last_answer(record)
+            lines = [] if seq is None else list(why_lines(record, seq, self.screen))
+        for text in lines:
+            self.screen.drawn(text)
+        if not lines:
+            self.screen.line("  nothing happened yet", dim=True)
+
+    async def _whole(self) -> list[Entry]:
+        if self.store is None:
+            return self.entries
+        return [entry async for entry in self.store.entries(self.key)]
+
+    # ---- one turn
+
+    def _turn(self, said: Input) -> None:
+        """Takes one input, shows what comes, keeps what it came to. What fails is told, and the chat goes on."""
+        try:
+            self.runner.run(self._take(said))
+        except (BrokenPipeError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # noqa: BLE001  told in a line; the next message may do better
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        self.failed = True
+        if self.debug:
+            tell(error, debug=True)
+            return
+        told, hint = said_of(error)
+        self.screen.line(f"! {told}", bold=True)
+        if hint:
+            self.screen.line(f"  hint: {hint}", dim=True)
+
+    async def _take(self, said: Input) -> None:
+        await asyncio.sleep(SETTLE_S)
+        await self._refresh()
+        stream = self.agent.turn_stream(said, session=self.key if self.session is None else self.session)
+        reply, stopping = Reply(self.screen), _Stopping(stream, self.screen)
+        failure: TurnError | ModelError | None = None
+        with on_interrupt(stopping.stop):
+            try:
+                async with aclosing(stream.batches()) as batches:
+                    async for batch in batches:
+                        reply.show(batch)
+                result: TurnResult[Any] | None = await stream.result()
+            except (TurnError, ModelError) as error:
+                failure, result = error, error.result
+            except OSError:  # nobody reads the output any more: the reply was left, and what was shown is kept
+                await self._keep(await stream.result())
+                raise
+            reply.end()
+            if result is not None:
+                self._close(result, reply)
+                await self._keep(result)
+        if failure is not None:
+            self._tell(failure)
+
+    def _close(self, result: TurnResult[Any], reply: Reply) -> None:
+        """What the stream did not show: blocks, media, and how the turn ended when not with an answer."""
+        screen = self.screen
+        for entry in result.entries:
+            if isinstance(entry.body, TextSaid):
+                for block in entry.body.blocks:
+                    screen.line(f"\n---\n\n{block.text}")
+                if entry.body.media:
+                    screen.line(f"  [{entry.body.media}]", dim=True)
+        if result.status == "interrupted":
+            screen.line("  interrupted" if reply.words else "  interrupted before anything was said", dim=True)
+        elif result.status == "silent":
+            screen.line("  no answer", dim=True)
+        elif result.status in {"ignored", "deferred"}:
+            why = "; ".join(line.message or line.code or line.kind for line in result.lines)
+            screen.line(f"  {result.status}{f': {why}' if why else ''}", dim=True)
+        if result.status == "answered" and self.agent.spec.output is not str:
+            self._show_output(result)
+
+    def _show_output(self, result: TurnResult[Any]) -> None:
+        """The typed value, where the text is not already it."""
+        try:
+            value, source = result.output, result.output_source
+        except OutputInvalid as error:
+            self.screen.line(f"  {error}", dim=True)
+            return
+        if source != "model":
+            self.screen.line(f"  output ({source}): {value!r}", dim=True)
+
+    # ---- the store
+
+    async def _refresh(self) -> None:
+        """What others did to the session since the last turn is read before the next."""
+        if self.store is None or self.session is None:
+            return
+        found = await self.store.load(self.key, known=self.session)
+        if found is not self.session:
+            self._changed_elsewhere(found)
+
+    def _changed_elsewhere(self, found: Session | None) -> None:
+        self.session = found
+        count = "it is not there any more" if found is None else plural(len(found.conversation.messages), "message")
+        self.screen.line(f"  the session was changed elsewhere and is loaded again: {count}", dim=True)
+
+    async def _keep(self, result: TurnResult[Any]) -> None:
+        """The turn goes into the store, or is not part of this chat at all."""
+        if not result.changed or result.session is None:
+            return
+        if self.store is not None:
+            try:
+                self.session = await self.store.commit(result.change())
+            except SessionConflict as conflict:
+                self.failed = True
+                self.screen.line("! this turn was not kept: the session was changed elsewhere meanwhile", bold=True)
+                self._changed_elsewhere(await self.store.load(self.key))
+                self.screen.line("  hint: say it again", dim=True)
+                if self.debug:
+                    tell(conflict, debug=True)
+                return
+            except StoreError as error:
+                self.screen.line("! this turn was not kept", bold=True)
+                self._tell(error)
+                return
+        else:
+            self.session = result.session
+            self.entries += result.entries
+        self.last, self.private = result.entries, dict(result.private)
+
+
+class _Stopping:
+    """Ctrl-C while a reply streams: once stops the reply, twice the program."""
+
+    def __init__(self, stream: TurnStream[Any], screen: Screen) -> None:
+        self.stream, self.screen = stream, screen
+        self.task: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        if self.task is not None:
+            self.screen.fresh()
+            os._exit(INTERRUPTED)  # a handler that blocks its own thread would hold up every other way out
+        self.task = asyncio.get_running_loop().create_task(self._leave())
+
+    async def _leave(self) -> None:
+        waiting = asyncio.get_running_loop().call_later(0.3, self._waits)
+        try:
+            with suppress(Exception):
+                await self.stream.leave()
+        finally:
+            waiting.cancel()
+
+    def _waits(self) -> None:
+        self.screen.line("  waiting for what was started; Ctrl-C again ends the program without it", dim=True)
+
+
+def _recap(session: Session) -> str:
+    """One line about what was said before."""
+    messages = session.conversation.messages
+    told = [f"{plural(len(messages), 'message')} so far"]
+    if session.last_user_at is not None:
+        told.append(f"last on {session.last_user_at.astimezone():%Y-%m-%d %H:%M}")
+    for message in reversed(messages):
+        if isinstance(message, (UserMessage, AssistantMessage)) and message.text.strip():
+            who = "you" if isinstance(message, UserMessage) else "the agent"
+            cut = " (interrupted)" if isinstance(message, AssistantMessage) and message.interrupted else ""
+            told.append(f"{who} said {quoted(message.text, 60)}{cut}")
+            break
+    return " · ".join(told)

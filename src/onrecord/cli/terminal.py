@@ -1,0 +1,135 @@
+"""The terminal: what it can show, how a line is typed on it, and text made safe to print."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from typing import TextIO
+
+__all__ = ("Keyboard", "Screen", "cut", "plural", "quoted", "safe", "wide_enough")
+
+PIPE_COLUMNS = 160
+"""Where a line is cut when nobody says how wide the reader's screen is."""
+
+_ESCAPED = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+} | {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)}  # fmt: skip
+_ESCAPED[ord("\r")] = ""
+
+
+def safe(text: str) -> str:
+    """The text without control codes: what a model, a tool or a file says must not steer the terminal."""
+    return text if text.isascii() and text.isprintable() else text.translate(_ESCAPED)
+
+
+def cut(text: str, limit: int) -> str:
+    """The text in one line of at most ``limit`` characters; 0 is no limit."""
+    flat = " ".join(text.split())
+    return flat if limit <= 0 or len(flat) <= limit else f"{flat[: max(limit - 1, 1)].rstrip()}…"
+
+
+def quoted(text: str, limit: int = 0) -> str:
+    """The text in one line, in quotation marks."""
+    return f"“{cut(text, limit)}”"
+
+
+def plural(count: int, word: str, many: str = "") -> str:
+    """``1 entry``, ``2 entries``."""
+    return f"{count} {word if count == 1 else many or word + 's'}"
+
+
+def wide_enough(name: str, width: int) -> str:
+    """The name, padded to a column."""
+    return name + " " * max(width - len(name), 0)
+
+
+class Screen:
+    """Where output goes. On a terminal it may be bold or dim; anywhere else it is plain text, flushed by the line."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.out = out if out is not None else sys.stdout
+        if isinstance(self.out, io.TextIOWrapper):
+            self.out.reconfigure(errors="replace")
+        self.live = self.out.isatty()
+        self.styled = self.live and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in {"dumb", ""}
+        self._at_start = True
+
+    @property
+    def columns(self) -> int:
+        """How many characters fit in a line."""
+        return shutil.get_terminal_size().columns if self.live else PIPE_COLUMNS
+
+    def dim(self, text: str) -> str:
+        return f"\x1b[2m{text}\x1b[0m" if self.styled and text else text
+
+    def bold(self, text: str) -> str:
+        return f"\x1b[1m{text}\x1b[0m" if self.styled and text else text
+
+    def write(self, text: str, *, dim: bool = False) -> None:
+        """Text as it comes, made safe; a terminal sees it at once, a pipe with the line's end."""
+        if not text:
+            return
+        shown = safe(text)
+        self.out.write(self.dim(shown) if dim else shown)
+        self._at_start = shown.endswith("\n")
+        if self.live or "\n" in shown:
+            self.out.flush()
+
+    def line(self, text: str = "", *, dim: bool = False, bold: bool = False) -> None:
+        """One line of its own, or several; begun on a new line where the last one is not finished."""
+        self.fresh()
+        shown = safe(text)
+        self.out.write((self.dim(shown) if dim else self.bold(shown) if bold else shown) + "\n")
+        self.out.flush()
+
+    def drawn(self, text: str) -> None:
+        """A line that is ready: its parts were made safe and may be styled."""
+        self.fresh()
+        self.out.write(f"{text}\n")
+
+    def fresh(self) -> None:
+        """Ends the line that is not finished, if there is one."""
+        if not self._at_start:
+            self.out.write("\n")
+            self.out.flush()
+            self._at_start = True
+
+
+class Keyboard:
+    """Where lines come from: a person at a terminal, or a pipe. ``EOFError`` ends it."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+        self.live = sys.stdin.isatty()
+        if isinstance(sys.stdin, io.TextIOWrapper) and not self.live:
+            sys.stdin.reconfigure(errors="replace")
+        if self.live and screen.live:
+            _line_editing()
+
+    def line(self, prompt: str) -> str:
+        """One line, without its end. From a pipe it is written out behind the prompt: the output reads as it went."""
+        self.screen.fresh()
+        if self.live:
+            try:
+                return input(prompt)
+            except (EOFError, KeyboardInterrupt):
+                self.screen.line()  # the cursor still stands behind the prompt
+                raise
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        line = line.rstrip("\r\n")
+        if line.strip():
+            self.screen.line(f"{prompt}{line}")
+        return line
+
+
+def _line_editing() -> None:
+    """Editing and history for `input`, where Python has them; nothing is written to a file."""
+    try:
+        import readline
+    except ImportError:
+        return
+    readline.set_auto_history(True)

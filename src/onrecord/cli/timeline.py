@@ -1,0 +1,95 @@
+"""The record as a timeline: a heading for each take, a line for each entry, drawn as a tree of rounds and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from onrecord.cli.sentences import brief_of
+from onrecord.cli.terminal import Screen, cut, plural, safe, wide_enough
+from onrecord.record import kinds
+from onrecord.record.entry import Entry, kind_of
+from onrecord.record.fold import takes
+
+__all__ = ("turn_lines",)
+
+_KIND_COLUMN = 17
+
+
+def turn_lines(entries: Iterable[Entry], screen: Screen, *, whole: bool = False) -> Iterator[str]:
+    """Lines to be drawn, for entries in order. ``whole``: long texts are not cut, though still in one line."""
+    numbers: dict[str, int] = {}
+    first = True
+    for take in takes(entries):
+        number = numbers.setdefault(take[0].turn, len(numbers) + 1)
+        if not first:
+            yield ""
+        first = False
+        yield screen.bold(safe(_heading(take, number)))
+        width = len(str(take[-1].seq))
+        for entry, stem in zip(take, _stems(take), strict=True):
+            yield _line(entry, stem, take[0].at, width, screen, whole=whole)
+
+
+def _heading(take: Sequence[Entry], number: int) -> str:
+    """What a take was and how it ended."""
+    start, last = take[0], take[-1]
+    end = {
+        kinds.TurnPaused: "paused",
+        kinds.TurnInterrupted: "interrupted",
+        kinds.TurnFailed: "failed",
+    }.get(type(last.body), "")
+    if isinstance(last.body, kinds.TurnClosed):
+        end = last.body.status
+    again = ", resumed" if isinstance(start.body, kinds.TurnResumed) else ""
+    requests = sum(isinstance(e.body, kinds.ModelRequested) for e in take)
+    calls = sum(isinstance(e.body, kinds.ToolStarted) for e in take)
+    told = [f"turn {number}{again}", f"{start.at:%Y-%m-%d %H:%M:%S}", end or "without an end", _span(start.at, last.at)]
+    told += [plural(requests, "request")] if requests else []
+    told += [plural(calls, "call")] if calls else []
+    return " · ".join(told)
+
+
+def _span(start: datetime, end: datetime) -> str:
+    seconds = (end - start).total_seconds()
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+
+
+def _stems(take: Sequence[Entry]) -> list[str]:
+    """For each entry the lines of the tree in front of it: rounds hang on the turn, calls on their round."""
+    paths = [entry.where.split("/")[:4] for entry in take]
+    depths = [len(path) - 1 for path in paths]
+    stems: list[str] = []
+    for place, depth in enumerate(depths):
+        begins = place == 0 or paths[place - 1] != paths[place]
+        stem = ""
+        for level in range(1, depth + 1):
+            goes_on = _goes_on(paths, place, level)
+            if level < depth:
+                stem += "│ " if goes_on else "  "
+            elif begins:
+                stem += "├ " if goes_on else "└ "
+            else:
+                stem += "│ " if goes_on else "  "
+        stems.append(stem)
+    return stems
+
+
+def _goes_on(paths: Sequence[Sequence[str]], place: int, level: int) -> bool:
+    """Whether another branch follows at this level before a shallower entry ends it."""
+    mine = paths[place][: level + 1]
+    for path in paths[place + 1 :]:
+        if len(path) <= level:
+            return False
+        if path[: level + 1] != mine:
+            return True
+    return False
+
+
+def _line(entry: Entry, stem: str, start: datetime, width: int, screen: Screen, *, whole: bool) -> str:
+    after = _span(start, entry.at)
+    kind = kind_of(entry.body)
+    head = f"{entry.seq:>{max(width, 4)}} {after:>7}  "
+    named = wide_enough(stem + safe(kind), _KIND_COLUMN)
+    room = 0 if whole else max(screen.columns - len(head) - len(named) - 2, 20)
+    return f"{screen.dim(head)}{named}  {safe(cut(brief_of(entry.body), room))}"

@@ -1,0 +1,188 @@
+"""Why: the causal slice of an entry as sentences, with the rules, calls and texts that had a part in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from onrecord.cli.reply import call_text
+from onrecord.cli.sentences import answer_text, brief_of, input_text, reply_text, result_text
+from onrecord.cli.terminal import Screen, cut, plural, quoted, safe
+from onrecord.record import kinds
+from onrecord.record.entry import Body, Entry, kind_of
+from onrecord.record.record import Record
+
+__all__ = ("last_answer", "slice_of", "why_lines")
+
+
+def last_answer(record: Record[Any]) -> int | None:
+    """The number of the last thing the agent said; of the last entry where it never said anything."""
+    for entry in reversed(record.entries):
+        if isinstance(entry.body, kinds.TextSaid) and entry.body.side == "assistant":
+            return entry.seq
+    return record.entries[-1].seq if record.entries else None
+
+
+def slice_of(record: Record[Any], seq: int) -> tuple[Entry, ...]:
+    """The entries that led to this one, in order.
+
+    The chain of causes; where the turn had paused, also what led to the question; and what stood beside the chain and
+    had a say: every call of its rounds, what rules decided about them, about the input and about the answer.
+    """
+    chain = list(record.why(seq))
+    while isinstance(chain[0].body, kinds.TurnResumed):
+        paused = _before(record, chain[0], kinds.TurnPaused)
+        if paused is None:
+            break
+        chain = [*record.why(paused.seq), *chain]
+    target, held = record.entry(seq), {entry.seq for entry in chain}
+    rounds = {e.body.round.id for e in chain if isinstance(e.body, (kinds.ModelReplied, kinds.RoundSettled))}
+    for entry in record.turns()[target.turn]:
+        if entry.seq < seq and _takes_part(entry, rounds):
+            held.add(entry.seq)
+    return tuple(entry for entry in record.turns()[target.turn] if entry.seq in held)
+
+
+def _takes_part(entry: Entry, rounds: set[str]) -> bool:
+    body = entry.body
+    if isinstance(body, (kinds.ToolStarted, kinds.ToolReturned)):
+        return body.round in rounds
+    return isinstance(body, (kinds.VerdictFiled, kinds.ModelAttempted, kinds.ContextAdded, kinds.TurnInterrupted))
+
+
+def _before(record: Record[Any], entry: Entry, kind: type[Body]) -> Entry | None:
+    for other in reversed(record.turns()[entry.turn]):
+        if other.seq < entry.seq and isinstance(other.body, kind):
+            return other
+    return None
+
+
+def why_lines(record: Record[Any], seq: int, screen: Screen, *, whole: bool = False) -> Iterator[str]:
+    """The explanation of an entry, drawn: one sentence a line, each with the number of the entry that says so."""
+    target = record.entry(seq)
+    slice_ = slice_of(record, seq)
+    telling = _Telling(record, slice_)
+    width = max(len(str(seq)), 4)
+    yield screen.bold(safe(cut(f"Why {kind_of(target.body)} ({seq}): {brief_of(target.body)}", screen.columns)))
+    for entry in slice_:
+        for place, sentence in enumerate(telling.sentences(entry)):
+            head = f"{entry.seq:>{width}}" if place == 0 else " " * width
+            indent = "  " if place == 0 else "    "
+            room = 0 if whole else max(screen.columns - width - len(indent), 40)
+            yield f"{screen.dim(head)}{indent}{safe(cut(sentence, room))}"
+
+
+class _Telling:
+    """Sentences that refer to what was told before: which results are new to a request, which text a digest means."""
+
+    def __init__(self, record: Record[Any], slice_: Sequence[Entry]) -> None:
+        self.record = record
+        self.texts: Mapping[str, str] = {
+            e.body.digest: e.body.text for e in record.entries if isinstance(e.body, kinds.PieceFiled)
+        }
+        self.fresh: list[str] = []
+        self.told: set[str] = set()
+        self.requests = 0
+
+    def sentences(self, entry: Entry) -> list[str]:
+        """One sentence, and details below it."""
+        body = entry.body
+        if isinstance(body, kinds.ModelRequested):
+            return self._requested(body)
+        if isinstance(body, kinds.ToolReturned):
+            self.fresh.append(body.name)
+        tell = _SENTENCES.get(type(body))
+        return [tell(body) if tell is not None else f"{kind_of(body)}: {brief_of(body)}."]
+
+    def _requested(self, body: kinds.ModelRequested) -> list[str]:
+        self.requests += 1
+        purpose = {"wrap_up": " for a last answer without tools", "judge": " silently, to judge"}.get(body.purpose, "")
+        told = [f"{body.model} was asked{' again' if self.requests > 1 else ''}{purpose}"]
+        if self.fresh:
+            told.append(f", now with what came of {', '.join(dict.fromkeys(self.fresh))}")
+            self.fresh.clear()
+        lines = [f"{''.join(told)}."]
+        receipt = body.receipt
+        if receipt is None:
+            return lines
+        for piece in receipt.pieces:
+            text = self.texts.get(piece.digest)
+            shown = "a text that is not in this record" if text is None else quoted(text)
+            lines.append(f"{piece.source}: {'as before' if piece.digest in self.told else shown}")
+            self.told.add(piece.digest)
+        units = sum(1 if s.insert is not None else s.stop - s.start for s in receipt.spans)
+        history = f"history: {plural(units, 'unit')}"
+        lines.append(history if units == receipt.units else f"{history} of {receipt.units}")
+        if receipt.swaps:
+            lines.append(f"{plural(len(receipt.swaps), 'tool result')} shown otherwise than it came")
+        if names := self._offered(receipt.offers):
+            lines.append(f"tools it could call: {', '.join(names)}")
+        if receipt.choice != "auto":
+            lines.append(f"tool choice: {receipt.choice}")
+        return lines
+
+    def _offered(self, digest: str) -> list[str]:
+        from onrecord.jsonio import loads
+
+        try:
+            return [str(spec["name"]) for spec in loads(self.texts.get(digest) or "[]")]
+        except (ValueError, TypeError, KeyError):
+            return []
+
+
+def _returned(b: kinds.ToolReturned) -> str:
+    how = {
+        "returned": "returned",
+        "failed": "failed with",
+        "denied": "was denied; the model read",
+        "absent": "found nothing:",
+        "invalid": "was not run, since its arguments are wrong:",
+        "not_run": "was not run:",
+        "partial": "returned in part",
+        "cancelled": "was cancelled:",
+    }.get(b.status, b.status)
+    return f"{b.name} {how} {result_text(b)}"
+
+
+def _verdict(b: kinds.VerdictFiled) -> str:
+    did = {"allow": "allowed", "deny": "denied", "ask": "wanted a person to decide about", "revise": "sent back",
+           "stop": "stopped the turn at"}[b.verdict]  # fmt: skip
+    what = {
+        "input": "the message", "request": "the request", "text": "the text", "reply": "the reply",
+        "before_tool": "the call", "after_tool": "what the call returned", "output": "the answer", "settle": "the end",
+    }.get(b.moment, b.moment)  # fmt: skip
+    changed = " and put another in its place" if b.verdict == "allow" and b.after and b.after != b.before else ""
+    return f"The rule {b.by} {did} {what}{changed}{f': {b.why}' if b.why else ''}."
+
+
+_SENTENCES: Mapping[type[Body], Callable[[Any], str]] = {
+    kinds.TurnOpened: lambda b: f"A turn of {b.agent or 'the agent'} began.",
+    kinds.TurnInput: lambda b: (
+        f"A person said {input_text(b.input)}."
+        if b.input.__struct_config__.tag == "said"
+        else f"What came in: {input_text(b.input)}."
+    ),
+    kinds.TurnPaused: lambda b: f"{b.pending.question.by} asked a person: {quoted(b.pending.question.text)}",
+    kinds.TurnResumed: lambda b: f"The person answered: {answer_text(b.answer)}.",
+    kinds.ModelReplied: lambda b: f"It replied {_reply(b.round)}.",
+    kinds.RoundSettled: lambda b: f"The reply became {reply_text(b.round)}.",
+    kinds.ToolStarted: lambda b: f"{call_text(b.name, b.args)} ran.",
+    kinds.ToolReturned: _returned,
+    kinds.VerdictFiled: _verdict,
+    kinds.TextSaid: lambda b: (
+        f"{'A line that no model wrote was' if b.verbatim else 'That was'} said: {quoted(b.text)}"
+    ),
+    kinds.TurnClosed: lambda b: f"The turn was closed as {b.status}.",
+    kinds.TurnInterrupted: lambda b: f"The turn was interrupted: {brief_of(b)}.",
+    kinds.TurnFailed: lambda b: f"The turn failed: {brief_of(b)}.",
+    kinds.ContextAdded: lambda b: f"Context was added: {brief_of(b)}.",
+    kinds.ModelAttempted: lambda b: f"{brief_of(b)[:1].upper()}{brief_of(b)[1:]}.",
+}
+
+
+def _reply(settled: Any) -> str:
+    return (
+        f"with {'a call' if len(settled.calls) == 1 else 'calls'}: {reply_text(settled)}"
+        if settled.calls
+        else (reply_text(settled))
+    )
