@@ -151,7 +151,7 @@ texts = st.text(max_size=30) | st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.recursive(leaves, nested, max_leaves=8), st.lists(texts, max_size=3), texts)
 def test_always_valid_against_its_schema(schema: dict[str, Any], said: list[str], spoken: str) -> None:
     """Whatever was said; an independent validator is the judge. And the same again."""

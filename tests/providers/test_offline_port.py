@@ -216,7 +216,7 @@ ANY = st.text(max_size=60) | st.sampled_from(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(ANY, min_size=1, max_size=5), st.text(max_size=40), st.booleans())
 def test_any_text_gives_one_reply_and_the_same_again(texts: list[str], result: str, destructive: bool) -> None:
     """Never raises, always ends, is deterministic, and calls only what is offered with what fits."""
@@ -260,7 +260,7 @@ LINES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(LINES), min_size=1, max_size=6))
 def test_nothing_destructive_without_a_yes_to_its_own_question(texts: list[str]) -> None:
     """Over whole conversations: the call before which it did not ask and hear yes does not exist."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from onrecord.jsonio import Json
+from onrecord.providers.offline.candidates import PATTERNS
 from onrecord.providers.offline.overlap import CAMEL, fold, roots
 from onrecord.tools.problems import compiled
 
@@ -35,6 +36,8 @@ HINTS: Mapping[str, frozenset[str]] = {
         pergunta""".split()
     ),
 }
+SPELLED = frozenset({"email", "uri", "url", "uuid"})
+"""Formats that checks leave alone, as JSON Schema does, and the stand-in does not: nothing else reads these values."""
 FORMATS = {"email": "email", "uri": "uri", "url": "uri", "uuid": "uuid", "date": "date", "date-time": "date-time",
            "time": "time", "phone": "phone"}  # fmt: skip
 
@@ -118,7 +121,14 @@ def parameter(name: str, schema: Json, required: bool, whole: Mapping[str, Json]
     inner = single(outer, whole)
     about = str(outer.get("description") or inner.get("description") or outer.get("title") or "")
     check = compiled(outer, whole)
-    return Parameter(name, inner, required, about, lambda value: not check(value), whole, outer)
+    spelled = PATTERNS.get(FORMATS.get(str(inner.get("format", "")), "")) if inner.get("format") in SPELLED else None
+
+    def fits(value: Json) -> bool:
+        if spelled is not None and isinstance(value, str) and not spelled.fullmatch(value):
+            return False
+        return not check(value)
+
+    return Parameter(name, inner, required, about, fits, whole, outer)
 
 
 def resolved(schema: Json, whole: Mapping[str, Json]) -> Mapping[str, Json]:
