@@ -51,7 +51,7 @@ class Counting(MergingWire):
         return super().runs(unit, scope)
 
 
-# ---- glue ---------------------------------------------------------------------------------------------------------
+# ---- glue -----------------------------------------------------------------------------------------------
 
 
 def test_glue_depends_on_two_kinds_only() -> None:
@@ -303,7 +303,7 @@ def test_stable_until_survives_a_cut_up_to_the_cut() -> None:
     assert stable(wire, shorter) == 3
 
 
-# ---- ids ----------------------------------------------------------------------------------------------------------
+# ---- ids -----------------------------------------------------------------------------------------------
 
 
 def test_portable_ids_are_nine_letters_and_digits_and_differ() -> None:

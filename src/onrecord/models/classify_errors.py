@@ -204,7 +204,7 @@ def waits_of(status: int | None, headers: Mapping[str, str], body: Json, now: da
     return Waits(after, reset)
 
 
-def _stated(value: Json, depth: int = 4) -> dict[str, Json]:
+def _stated(value: Json, depth: int = 6) -> dict[str, Json]:
     """The fields about waiting, wherever in the body they stand."""
     found: dict[str, Json] = {}
     if depth and isinstance(value, dict):
