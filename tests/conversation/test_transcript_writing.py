@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onrecord.conversation.content import Refusal, Text
@@ -89,6 +89,7 @@ records = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(records)
 def test_out_and_back_says_the_same(drawn: list[Any]) -> None:
     """Writing what was read, and reading that again, changes nothing more."""
