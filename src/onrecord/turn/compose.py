@@ -22,6 +22,7 @@ from onrecord.models.request import (
     Wire,
 )
 from onrecord.record.kinds import Noted
+from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import OfferContext
 from onrecord.turn.moments import SLOTS, Rank, Stop
 from onrecord.turn.plan import Mounted, offer_of
@@ -93,6 +94,8 @@ async def offered(
         except Exception as error:
             raise FeatureFailed(label, "request", type(error).__name__) from error
         for tool in tools:
+            if not isinstance(tool, Tool):
+                raise FeatureFailed(label, "request", f"it offers a {type(tool).__name__}, which is no tool")
             if allowed is not None and tool.id not in allowed:
                 continue
             if tool.id in names:

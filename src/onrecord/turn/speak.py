@@ -14,7 +14,7 @@ from onrecord.conversation.messages import Round, ToolCall
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.conversation.usage import Usage
 from onrecord.errors import FeatureFailed, TurnError
-from onrecord.models.request import Offer, Piece, Purpose, Shape, TextFilter
+from onrecord.models.request import Offer, Piece, Purpose, Request, Shape, TextFilter
 from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, RoundSettled, TextSaid
 from onrecord.turn.answer import correction, governed, run_output, with_blocks
 from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
@@ -52,7 +52,8 @@ class _Speaking:
         plan, spec = turn.plan, turn.spec
         self.turn, self.brief = turn, brief
         self.limit = spec.rounds if brief.rounds is None else brief.rounds
-        self.offers: tuple[Offer, ...] = plan.offers(brief.tools) if self.limit else ()
+        self.tools = None if brief.tools is None else tuple(brief.tools)
+        self.offers: tuple[Offer, ...] = plan.offers(self.tools) if self.limit else ()
         base = plan.base_pieces(turn.instructions)
         self.pieces: tuple[Piece, ...] = arranged((*base, *brief.pieces)) if brief.pieces else base
         self.shape: Shape[Any] | None = brief.shape
@@ -74,7 +75,14 @@ class _Speaking:
     @property
     def offering(self) -> bool:
         """Whether this brief has tools at all."""
-        return self.limit > 0 and bool(self.offers or (self.turn.plan.toolsets and self.brief.tools != ()))
+        return self.limit > 0 and bool(self.batch.tools or (self.turn.plan.toolsets and self.tools != ()))
+
+    def allowed(self, before: Request, after: Request) -> Request:
+        """What request hooks made of the offers; where there are to be none, nobody adds any."""
+        if not before.offers and (self.wrapping or not self.limit or self.tools == ()):
+            return replace(after, offers=())
+        self.permit(after.offers)
+        return after
 
 
 async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
@@ -87,7 +95,7 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
         speaking.batch.data.update(resuming.data)
         speaking.own = turn.working.base_units  # where the recorded rounds stand again
         speaking.count = sum(1 for r in resuming.rounds if not r.revised)
-        speaking.permit(await offered(turn, speaking.offers, speaking.count, allowed=brief.tools))
+        speaking.permit(await offered(turn, speaking.offers, speaking.count, allowed=speaking.tools))
         asked = await resume_verb(turn, speaking.batch, resuming, reply_hooks=_reply_hooks)
         if asked is not None:
             return Spoken(asked=asked)
@@ -134,8 +142,8 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
     offers: tuple[Offer, ...] = ()
     if not speaking.wrapping or turn.model.card.needs_tools_with_calls:
         offers = speaking.offers
-        if turn.plan.toolsets:
-            offers = await offered(turn, offers, speaking.count, allowed=brief.tools)
+        if turn.plan.toolsets and speaking.limit:
+            offers = await offered(turn, offers, speaking.count, allowed=speaking.tools)
             speaking.permit(offers)
     pieces = with_conditional(turn, speaking.pieces)
     if speaking.wrapping and speaking.offering:
@@ -151,7 +159,7 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
             speaking.wrapping = False
         return None
     if got.offers is not request.offers:
-        speaking.permit(got.offers)
+        got = speaking.allowed(request, got)
     if len(got.conversation.units) > SLICE:
         await warm_up(turn, got)
     turn.request = request = wired(got)
