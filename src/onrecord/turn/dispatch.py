@@ -194,15 +194,15 @@ async def _run_ready(turn: Turn, batch: Batch, round_id: str, ready: list[_Ready
         return []
     effectful = any(not _reads_only(r) for r in ready)
     turn.shielded += effectful
-    tasks: list[asyncio.Future[Handled]] = []
     try:
         if len(ready) == 1:
             done = [await run_handler(ready[0].tool, ready[0].call, ready[0].context)]
         else:
-            tasks = [asyncio.ensure_future(run_handler(r.tool, r.call, r.context)) for r in ready]
-            done = list(await asyncio.gather(*tasks))
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run_handler(r.tool, r.call, r.context)) for r in ready]
+            done = [task.result() for task in tasks]
     except asyncio.CancelledError:
-        _cancelled(turn, round_id, ready, tasks)
+        _cancelled(turn, round_id, ready)
         raise
     finally:
         turn.shielded -= effectful
@@ -243,10 +243,8 @@ def _asked(turn: Turn, round_id: str, each: _Ready, ask: Ask, *, unwound: bool) 
     return _or_denied(turn, round_id, each.call, asking, each.started)
 
 
-def _cancelled(turn: Turn, round_id: str, ready: list[_Ready], tasks: list[asyncio.Future[Handled]]) -> None:
+def _cancelled(turn: Turn, round_id: str, ready: list[_Ready]) -> None:
     """The take was cut while handlers ran: what is known of each is recorded, the rest is said to be unknown."""
-    for task in tasks:
-        task.cancel()
     if turn.interrupted is None:
         return
     for each in ready:
