@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -32,8 +32,15 @@ from onrecord.turn.turn import Turn
 
 __all__ = ("Agent",)
 
-C = TypeVar("C")
-O = TypeVar("O")  # noqa: E741  # the output type's conventional name in this library's signatures
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    # Defaults of type variables come with Python 3.13; type checkers know them everywhere.
+    C = DefaultTypeVar("C", default=object)
+    O = DefaultTypeVar("O", default=str)  # noqa: E741 - the output type's usual name in this library
+else:
+    C = TypeVar("C")
+    O = TypeVar("O")  # noqa: E741 - the output type's usual name in this library
 
 MAX_ROUNDS = 50
 _PLAIN = PlainEffects()
