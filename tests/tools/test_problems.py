@@ -266,6 +266,9 @@ def test_huge_numbers_are_compared_without_overflow() -> None:
     """JSON has no largest number."""
     assert not told({"multipleOf": 0.5}, 10**400)
     assert not told({"multipleOf": 0.1}, 1e300)
+    assert not told({"multipleOf": 0.1}, 0.3)
+    assert told({"multipleOf": 2}, 1e-9)
+    assert told({"multipleOf": 0.1}, float("inf"))
     assert told({"maximum": 1.5}, 10**400) == "x: expected at most 1.5, got integer"
 
 

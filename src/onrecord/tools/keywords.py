@@ -359,10 +359,16 @@ def _divides(step: float, value: float) -> bool:
     if isinstance(step, int) and isinstance(value, int):
         return value % step == 0
     try:
-        ratio = value / step
-    except OverflowError:
-        return True
-    return not abs(ratio) < 1e15 or abs(ratio - round(ratio)) < 1e-9  # beyond, a float no longer has a fraction
+        return _exact(value) % _exact(step) == 0
+    except ValueError:  # infinite
+        return False
+
+
+def _exact(number: float) -> Any:
+    from fractions import Fraction
+
+    # 0.3 is three times 0.1 as they are written, though not as they are stored.
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
 def _pattern(text: Json) -> re.Pattern[str] | None:
