@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 from msgspec import UNSET, Struct
 
 from onrecord.conversation.content import Mark, Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Answered, Input, Interruption, Said, input_key, row_key, turn_id
+from onrecord.conversation.inputs import Answered, Ask, Input, Said, input_key, row_key, turn_id
 from onrecord.conversation.outgoing import Delta, Outcome
-from onrecord.errors import FeatureFailed, MessageDenied, ModelError, TurnError, UsageError
+from onrecord.errors import AnswerRefused, MessageDenied, ModelError, TurnError
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.record.kinds import (
@@ -41,6 +40,8 @@ from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
 __all__ = ("Order", "take")
+
+I = TypeVar("I", bound=Input)  # noqa: E741  # an input, whatever its kind
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -80,11 +81,19 @@ async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
     turn = _open(plan, order, base, effects, options, is_new=is_new)
     if order.began is not None:
         order.began(turn)
+    try:
+        return await _taken(turn, order)
+    finally:
+        for left in turn.owed:
+            left.close()
+
+
+async def _taken(turn: Turn, order: Order) -> TurnResult[Any]:
     error: TurnError | ModelError | None = None
     try:
         await _run(turn, order)
         if turn.ignored is not None:
-            return _nothing(order, base, "ignored", turn.ignored)
+            return _nothing(order, turn.session, "ignored", turn.ignored)
     except asyncio.CancelledError:
         if turn.interrupted is None:
             raise
@@ -143,9 +152,7 @@ def _open(
 async def _run(turn: Turn, order: Order) -> None:
     plan, pending = turn.plan, turn.session.pending
     if turn.answer is not None:
-        turn.cause = turn.note(TurnResumed(answer=turn.answer, now=turn.now, manifest=turn.spec.manifest)).n
-        if plan.on["input"]:
-            await _input_hooks(turn, turn.answer)
+        await _reopen(turn, turn.answer)
     else:
         drops = ""
         if pending is not None and isinstance(order.input, Said) and pending.question.on_message == "drop":
@@ -171,27 +178,55 @@ async def _run(turn: Turn, order: Order) -> None:
                 await hook.call(turn)
             except Exception as error:
                 turn.note(Noted(by=hook.name, text=f"settle failed: {type(error).__name__}"))
+    await _awaited_watchers(turn)
+
+
+async def _awaited_watchers(turn: Turn) -> None:
     while turn.owed:
         await turn.owed.pop(0)
 
 
-async def _input_hooks(turn: Turn, input: Input) -> Any:
+async def _reopen(turn: Turn, answer: Answered) -> None:
+    """Files the answer as the input hooks leave it; of a denied one only that it came."""
+    try:
+        turn.answer = await _input_hooks(turn, answer)
+    except MessageDenied:
+        turn.note(TurnResumed(answer=Answered(answer.key), now=turn.now, manifest=turn.spec.manifest))
+        raise
+    turn.cause = turn.note(TurnResumed(answer=turn.answer, now=turn.now, manifest=turn.spec.manifest)).n
+
+
+async def _input_hooks(turn: Turn, input: I) -> I:
     for hook in turn.plan.on["input"]:
         try:
             verdict = await hook.call(turn, input)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a rule that cannot judge denies
             verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}")
+        verdict = _as_verdict(hook.name, verdict, type(input))
         if isinstance(verdict, Deny):
             file_verdict(turn, "input", hook.name, "deny", verdict.reason, before=input, data=verdict.data)
             raise MessageDenied("input", hook.name, verdict.reason)
-        if not isinstance(verdict, Allow):
-            raise FeatureFailed(hook.name, "input", f"it returned {type(verdict).__name__}, not Allow or Deny")
         if verdict.value is not UNSET:
             file_verdict(turn, "input", hook.name, "allow", verdict.why, before=input, after=verdict.value)
-            input = cast(Input, verdict.value)
+            input = cast(I, verdict.value)
         elif verdict.why:
             file_verdict(turn, "input", hook.name, "allow", verdict.why, before=input)
     return input
+
+
+def _as_verdict(rule: str, verdict: object, kind: type) -> Allow[Any] | Deny:
+    """What an input rule decided; whatever breaks its contract is a denial that says how."""
+    if isinstance(verdict, Allow):
+        if verdict.value is UNSET or isinstance(verdict.value, kind):
+            return verdict
+        problem = f"it allowed a {type(verdict.value).__name__} in place of the input"
+    elif isinstance(verdict, Deny):
+        return verdict
+    elif isinstance(verdict, Ask):
+        problem = "it asked a person, but there is no pause at the message boundary"
+    else:
+        problem = f"it returned {type(verdict).__name__}, not Allow or Deny"
+    return Deny(f"rule {rule!r} failed: {problem}")
 
 
 def _configure(turn: Turn) -> None:
@@ -223,19 +258,23 @@ async def _end(turn: Turn, order: Order, error: TurnError | ModelError | None) -
         turn.note(
             TurnInterrupted(id=by.id, cause=by.cause, of=turn.id, shown=shown, heard=by.heard, receipt=by.receipt)
         )
+        await _awaited_watchers(turn)
         return _result(turn, order, "interrupted", land(base, turn.entries, turn.plan.folds), kept=False)
     if error is not None:
         turn.note(TurnFailed(code=error.code, error=type(error).__name__, shown=shown, row=turn.key))
-        status: Status = "refused" if error.code in ("message-denied", "answer-refused") else "failed"
+        await _awaited_watchers(turn)
+        status: Status = "refused" if isinstance(error, (MessageDenied, AnswerRefused)) else "failed"
         error.result = _result(turn, order, status, land(base, turn.entries, turn.plan.folds), kept=False)
         raise error
     if turn.pending is not None:
         turn.note(TurnPaused(pending=settled_pending(turn, turn.pending)))
+        await _awaited_watchers(turn)
         return _result(turn, order, "paused", turn.working.session(len(turn.entries)))
     status = _closing_status(turn)
     if _unchanged(turn):
         return _nothing(order, base, status, None)
     turn.note(TurnClosed(status=status))
+    await _awaited_watchers(turn)
     return _result(turn, order, status, turn.working.session(len(turn.entries)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -106,7 +106,7 @@ class Turn:
         self.revised: dict[str, int] = {}
         # Text released to a live reader and not yet in a ``said`` entry; watchers that are waited for.
         self.streaming: list[str | Mark] = []
-        self.owed: list[Awaitable[Any]] = []
+        self.owed: list[Coroutine[Any, Any, None]] = []
         self.task = asyncio.current_task()
 
     # ---- for features and directors

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from onrecord.record.entry import Entry
-from onrecord.record.kinds import Noted
+from onrecord.record.kinds import ENDS, Noted
 
 if TYPE_CHECKING:
     from onrecord.turn.turn import Turn
@@ -36,4 +36,6 @@ async def _awaited(turn: Turn, name: str, seen: Awaitable[Any], entry: Entry) ->
 def _failed(turn: Turn, name: str, error: Exception, entry: Entry) -> None:
     if isinstance(entry.body, Noted) and entry.body.by == name:
         return  # a watcher that cannot even see this note is left alone
+    if isinstance(turn.entries[-1].body, ENDS):
+        return  # nothing follows the end of a take
     turn.note(Noted(by=name, text=f"watcher failed: {type(error).__name__}"), cause=entry.n)
