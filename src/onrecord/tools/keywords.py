@@ -359,7 +359,7 @@ def _divides(step: float, value: float) -> bool:
     if isinstance(step, int) and isinstance(value, int):
         return value % step == 0
     try:
-        return _exact(value) % _exact(step) == 0
+        return bool(_exact(value) % _exact(step) == 0)
     except ValueError:  # infinite
         return False
 
