@@ -24,6 +24,7 @@ from onrecord.models.request import (
 from onrecord.record.kinds import Noted
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import OfferContext
+from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import SLOTS, Rank, Stop
 from onrecord.turn.plan import Mounted, offer_of
 from onrecord.turn.turn import Turn
@@ -52,8 +53,17 @@ def arranged(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
 
 def with_conditional(turn: Turn, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """With the instructions whose ``only_if`` holds now, in their places."""
-    more = [i.piece() for i in turn.plan.conditional if i.only_if is not None and i.only_if(turn)]
+    more = [i.piece() for i in turn.plan.conditional if _holds(turn, i)]
     return arranged((*pieces, *more)) if more else pieces
+
+
+def _holds(turn: Turn, instruction: Instruction) -> bool:
+    """Whether a condition holds. One that raises does not, and the record says so."""
+    try:
+        return instruction.only_if is not None and bool(instruction.only_if(turn))
+    except Exception as error:  # noqa: BLE001 - a condition decides about its own text, not about the turn
+        turn.note(Noted(by=instruction.name, text=f"only_if failed: {type(error).__name__}"))
+        return False
 
 
 def whole_view(turn: Turn) -> View:
@@ -123,6 +133,8 @@ async def run_request_hooks(turn: Turn, request: Request) -> Request | Stop:
             turn.stop(got)
             return got
         if got is not request:
+            if not isinstance(got, Request):
+                raise FeatureFailed(hook.name, "request", f"it returned {type(got).__name__}, not a Request or Stop")
             _check_changes(hook, request, got)
             if got.model is not request.model:
                 got = replace(got, scope=scope_of(got.model.card, turn.session.key.id))

@@ -254,8 +254,14 @@ async def _reply_hooks(
             file_verdict(turn, "reply", hook.name, "ask", "")
             return pause(turn, Asking(ask=got, by=hook.name, place=f"reply/{hook.name}"), key, data)
         if got is not before and got != before:
+            if not isinstance(got, Round) or got.id != before.id:
+                raise FeatureFailed(hook.name, "reply", f"it returned {_named(got)}, not this round or an Ask")
             turn.note(RoundSettled(round=_without_stale_native(before, got)))
     return None
+
+
+def _named(got: object) -> str:
+    return "another round" if isinstance(got, Round) else type(got).__name__
 
 
 def _without_stale_native(before: Round, after: Round) -> Round:
