@@ -25,7 +25,8 @@ DONE = b"[DONE]"
 _KEY = b'"content":"'
 _PAD = b'"obfuscation":"'
 _PROBE = "a probe, of no meaning"
-_LEARNING = 8
+_LEARNING = 8  # times in a row that what was learned brought nothing
+_PAYS = 16  # events read the short way that pay for learning again
 
 
 class Parser:
@@ -85,8 +86,11 @@ class Parser:
         if type(data) is ErrorEvent:
             raise self._reported(data)
         chunks = self._read(data)
-        if len(chunks) == 1 and type(chunks[0]) is TextChunk and (self._shape is None or self._matched >= 16):
-            self._learn(data, chunks[0].text)
+        if len(chunks) == 1 and type(chunks[0]) is TextChunk:
+            if self._matched >= _PAYS:
+                self._tries = 0
+            if self._tries < _LEARNING:
+                self._learn(data, chunks[0].text)
         return chunks
 
     def whole(self, body: bytes, /) -> Sequence[Chunk]:
@@ -243,7 +247,7 @@ class Parser:
         self._shape, self._matched = None, 0
         self._tries += 1
         at = data.find(_KEY + text.encode() + b'"')
-        if self._tries > _LEARNING or at < 0:
+        if at < 0:
             return
         start = at + len(_KEY)
         head, tail = data[:start], data[start + len(text.encode()) :]

@@ -1,0 +1,504 @@
+"""Chat Completions over a loopback server: requests, replies, failures, keys and connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from onrecord.conversation.content import File
+from onrecord.errors import ConfigurationError, ModelError
+from onrecord.models.chunks import Attempted, CallChunk, Chunk, Finished, TextChunk
+from onrecord.models.model import Model
+from onrecord.models.names import model_named
+from onrecord.models.request import Request, Settings
+from onrecord.models.retry import Reliable
+from onrecord.providers.openai_chat.client import Key, merged_headers, openai
+from onrecord.providers.openai_compatible import VENDORS, available, openai_compatible
+from tests.models.requests import request, user
+from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Loopback, Peer, Script, answering, chunk, serving
+
+pytestmark = pytest.mark.integration
+
+SECRET = "sk-the-key"
+
+
+def sse(*events: object) -> bytes:
+    """Events, ended as OpenAI ends them."""
+    lines = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    return b"".join(f"data: {line}\n\n".encode() for line in (*lines, "[DONE]"))
+
+
+def delta(content: str | None = None, finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    """An event with one choice."""
+    return {"model": "m-1", "choices": [{"index": 0, "delta": {"content": content, **fields}, "finish_reason": finish}]}
+
+
+HELLO = sse(delta("Hel"), delta("lo"), delta(finish="stop"))
+FIRST = HELLO[: HELLO.index(b"\n\n") + 2]
+SAID = [TextChunk("Hel"), TextChunk("lo"), Finished(finish="stop", model="m-1")]
+GOOD = SSE_HEAD + chunk(HELLO) + LAST_CHUNK
+
+
+def status(code: int, *headers: str, body: str = '{"error":{"code":"told"}}') -> bytes:
+    """An answer with a status."""
+    lines = "".join(f"{header}\r\n" for header in headers)
+    return f"HTTP/1.1 {code} X\r\n{lines}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+def each(*answers: bytes) -> Script:
+    """One answer for each request, the last for all that follow."""
+    left = list(answers)
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.send(left.pop(0) if len(left) > 1 else left[0])
+
+    return script
+
+
+def model_at(server: Loopback, **fields: Any) -> Model:
+    """A model behind the server, without waits."""
+    given: dict[str, Any] = {"api_key": SECRET, "retry": False} | fields
+    return openai_compatible(f"http://{server.host}:{server.port}/v1", "m", **given)
+
+
+async def ask(model: Model, asked: Request | None = None) -> list[Chunk]:
+    """All chunks."""
+    async with aclosing(model.stream(asked or request(user("hi")))) as chunks:
+        return [item async for item in chunks]
+
+
+async def failure(script: Script, **fields: Any) -> ModelError:
+    """The error of a request that has to fail; it holds no key and nothing that was said."""
+    async with serving(script) as server:
+        with pytest.raises(ModelError) as caught:
+            await ask(model_at(server, **fields), request(user("the-secret-words")))
+    error = caught.value
+    told = f"{error} {error.hint} {error!r} {error.__dict__}"
+    assert SECRET not in told
+    assert "the-secret-words" not in told
+    return error
+
+
+# ---- requests ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_request_goes_to_the_endpoint_with_the_bytes_of_its_wire() -> None:
+    """The key as a bearer, the body as projected."""
+    async with serving(answering(GOOD)) as server:
+        model, asked = model_at(server), request(user("hi"))
+        assert await ask(model, asked) == SAID
+        (sent,) = server.requests
+    assert sent.line == "POST /v1/chat/completions HTTP/1.1"
+    assert sent.fields["authorization"] == f"Bearer {SECRET}"
+    assert sent.fields["content-type"] == "application/json"
+    assert sent.body == model.wire(asked).body
+
+
+async def test_a_wire_that_the_caller_already_has_is_sent_as_it_is() -> None:
+    """Nothing is projected twice."""
+    async with serving(answering(GOOD)) as server:
+        model, asked = model_at(server), request(user("hi"))
+        wire = model.wire(asked)
+        given = Request(**{name: getattr(asked, name) for name in asked.__struct_fields__} | {"wire": wire})
+        assert await ask(model, given) == SAID
+        assert server.requests[0].body is not None
+        assert server.requests[0].body == wire.body
+
+
+async def test_connections_are_used_again() -> None:
+    """The end of the answer is read, not only the end of the reply."""
+    async with serving(answering(GOOD)) as server:
+        model = model_at(server)
+        for _ in range(3):
+            await ask(model)
+        assert server.connections == 1
+
+
+async def test_what_a_request_shows_is_stable_once_it_was_sent() -> None:
+    """Looking at the bytes is not sending them."""
+    async with serving(answering(GOOD)) as server:
+        model, asked = model_at(server), request(user("hi"))
+        assert model.wire(asked).stable_until == 0
+        await ask(model, asked)
+        assert model.wire(asked).stable_until == 1
+
+
+async def test_b5_a_request_that_cannot_be_carried_is_never_sent() -> None:
+    """The client refuses too when it is asked directly."""
+    async with serving(answering(GOOD)) as server:
+        with pytest.raises(ModelError) as caught:
+            await ask(model_at(server), request(user("read", File(url="https://e.test/a"))))
+        assert caught.value.kind == "invalid"
+        assert "a file by URL" in str(caught.value)
+        assert server.requests == []
+
+
+# ---- headers and keys -------------------------------------------------------------------------------------------
+
+
+def test_e24_headers_are_merged_by_name_in_any_case() -> None:
+    """The request's win; authorization is there once."""
+    merged = merged_headers(
+        {"authorization": "Bearer a", "X-Custom": "old"}, {"Authorization": "Bearer b", "x-custom": "new"}
+    )
+    assert {name.lower(): value for name, value in merged.items()} == {"authorization": "Bearer b", "x-custom": "new"}
+    assert "Authorization" in merged
+
+
+async def test_e24_one_authorization_reaches_the_wire_beside_a_configured_key() -> None:
+    """Three sources, the request's wins over the configured header, which wins over the key."""
+
+    async def own() -> dict[str, str]:
+        return {"Authorization": "Bearer b", "x-custom": "new"}
+
+    async with serving(answering(GOOD)) as server:
+        model = model_at(server, api_key="k", headers={"authorization": "Bearer a", "X-Custom": "old"})
+        await ask(model, request(user("hi"), headers=own))
+        await ask(model)
+        first, second = (sent.head.decode().lower() for sent in server.requests)
+    assert first.count("authorization:") == 1
+    assert "authorization: bearer b" in first
+    assert first.count("x-custom:") == 1
+    assert "x-custom: new" in first
+    assert "authorization: bearer a" in second
+
+
+async def test_no_key_sends_no_authorization() -> None:
+    """Servers of one's own need none."""
+    async with serving(answering(GOOD)) as server:
+        await ask(model_at(server, api_key=None))
+        assert "authorization" not in server.requests[0].fields
+
+
+async def test_headers_of_a_request_are_asked_for_at_each_attempt() -> None:
+    """A token may have expired while waiting."""
+    asked = 0
+
+    async def token() -> dict[str, str]:
+        nonlocal asked
+        asked += 1
+        return {"authorization": f"Bearer {asked}"}
+
+    async def no_wait(seconds: float) -> None:
+        pass
+
+    async with serving(each(status(503), GOOD)) as server:
+        model = Reliable(model_at(server), sleep=no_wait)
+        assert (await ask(model, request(user("hi"), headers=token)))[1:] == SAID
+        assert [sent.fields["authorization"] for sent in server.requests] == ["Bearer 1", "Bearer 2"]
+
+
+async def test_a_key_is_read_at_each_call_and_its_absence_says_where_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of the variable, before anything is sent."""
+    async with serving(answering(GOOD)) as server:
+        model = openai("gpt-5-mini", base_url=f"http://127.0.0.1:{server.port}/v1", retry=False)
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        with pytest.raises(ModelError) as caught:
+            await ask(model)
+        assert (caught.value.kind, caught.value.hint) == ("auth", "set the environment variable OPENAI_API_KEY")
+        assert server.requests == []
+        monkeypatch.setenv("OPENAI_API_KEY", "first")
+        await ask(model)
+        monkeypatch.setenv("OPENAI_API_KEY", "second")
+        await ask(model)
+        assert [sent.fields["authorization"] for sent in server.requests] == ["Bearer first", "Bearer second"]
+
+
+async def test_a_refused_key_says_where_it_came_from() -> None:
+    """And never what it is."""
+    error = await failure(answering(status(401, body=f'{{"error":{{"message":"bad key {SECRET}"}}}}')))
+    assert (error.kind, error.status, error.hint) == ("auth", 401, "the API key was given as api_key=")
+
+
+def test_a_key_is_never_shown() -> None:
+    """Not by repr, not in a pickle."""
+    key = Key(SECRET, variable="ACME_API_KEY")
+    model = openai_compatible("http://localhost:1/v1", "m", api_key=SECRET, headers={"Authorization": SECRET})
+    assert SECRET not in f"{key!r} {model!r} {model.card!r} {vars(model)!r}"
+    with pytest.raises(TypeError):
+        pickle.dumps(key)
+
+
+async def test_openai_takes_an_organization() -> None:
+    """As a header."""
+    async with serving(answering(GOOD)) as server:
+        model = openai("gpt-4o", api_key="k", base_url=f"http://127.0.0.1:{server.port}/v1", organization="org-1")
+        await ask(model)
+        assert server.requests[0].fields["openai-organization"] == "org-1"
+
+
+# ---- names ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("provider", ["openai", *VENDORS])
+def test_a_named_model_waits_and_knows_where_it_lives(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries are on; the address may be moved by a variable."""
+    model = model_named(f"{provider}:vendor/model-1")
+    assert isinstance(model, Reliable)
+    assert model.card.name == f"{provider}:vendor/model-1"
+    assert (model.card.base_url or "").startswith("http")
+    monkeypatch.setenv(f"{provider.upper()}_BASE_URL", "http://elsewhere/v1")
+    assert model_named(f"{provider}:m").card.base_url == "http://elsewhere/v1"
+    with pytest.raises(ConfigurationError):
+        model_named(f"{provider}:")
+
+
+def test_openrouter_asks_the_model_s_own_vendor_first() -> None:
+    """Others stand in."""
+    body = json.loads(model_named("openrouter:minimax/m2").wire(request(user("hi"))).body)
+    assert body["provider"] == {"order": ["minimax"], "allow_fallbacks": True}
+
+
+def test_an_address_that_is_none_is_refused_when_the_model_is_made() -> None:
+    """Not at its first call."""
+    with pytest.raises(ConfigurationError):
+        openai_compatible("localhost:8080", "m")
+
+
+async def test_what_is_available_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys by their variables, servers run here by their ports."""
+    for name in ("OPENAI", "OPENROUTER", "DEEPSEEK", "GROQ", "ZAI"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+    monkeypatch.setenv("GROQ_API_KEY", SECRET)
+    async with serving(answering(GOOD)) as server:
+        for name in ("OLLAMA", "LLAMACPP", "VLLM"):
+            monkeypatch.setenv(f"{name}_BASE_URL", "http://127.0.0.1:9/v1")
+        monkeypatch.setenv("VLLM_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
+        found = {one.name: (one.usable, one.why) for one in available()}
+    assert found["openai"] == (False, "set OPENAI_API_KEY")
+    assert found["groq"] == (True, "GROQ_API_KEY is set")
+    assert found["vllm"][0] is True
+    assert found["ollama"][0] is False
+    assert set(found) == {"openai", *VENDORS}
+    assert SECRET not in str(found)
+
+
+# ---- replies ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_does_not_stream_is_read_as_a_whole() -> None:
+    """By its content type."""
+    message = {"role": "assistant", "content": "Hello"}
+    body = json.dumps({"model": "m-1", "choices": [{"message": message, "finish_reason": "stop"}]})
+    async with serving(answering(status(200, "Content-Type: application/json; charset=utf-8", body=body))) as server:
+        assert await ask(model_at(server)) == [TextChunk("Hello"), Finished(finish="stop", model="m-1")]
+
+
+async def test_an_event_of_twenty_megabytes_is_read() -> None:
+    """In many pieces."""
+    text = "x" * 20_000_000
+    async with serving(answering(SSE_HEAD + chunk(sse(delta(text), delta(finish="stop"))) + LAST_CHUNK)) as server:
+        first, *_ = await ask(model_at(server))
+    assert first == TextChunk(text)
+
+
+async def test_a_server_that_keeps_the_connection_open_after_the_end_is_not_waited_for() -> None:
+    """The reply is whole at its end mark."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(SSE_HEAD + chunk(HELLO))
+        await peer.gone()
+
+    async with serving(script) as server, asyncio.timeout(5):
+        assert await ask(model_at(server)) == SAID
+
+
+async def test_leaving_a_stream_cuts_the_call() -> None:
+    """The provider stops writing, and charging."""
+    gone = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(SSE_HEAD + chunk(FIRST))
+        await peer.gone()
+        gone.set()
+
+    async with serving(script) as server:
+        async with aclosing(model_at(server).stream(request(user("hi")))) as chunks:
+            assert await anext(chunks) == TextChunk("Hel")
+        await asyncio.wait_for(gone.wait(), 5)
+
+
+async def test_cancelling_a_stream_cuts_the_call() -> None:
+    """While nothing comes."""
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        asked.set()
+        await peer.gone()
+        gone.set()
+
+    async with serving(script) as server, asyncio.TaskGroup() as group:
+        task = group.create_task(ask(model_at(server)))
+        await asked.wait()
+        task.cancel()
+        await asyncio.wait_for(gone.wait(), 5)
+    assert task.cancelled()
+
+
+# ---- failures ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (302, "invalid"),
+        (400, "invalid"),
+        (401, "auth"),
+        (402, "quota"),
+        (404, "model"),
+        (429, "rate"),
+        (500, "overload"),
+    ],
+)
+async def test_a_failed_status_is_told_by_the_table(code: int, kind: str) -> None:
+    """With the provider's own code and nothing else of the body."""
+    body = '{"error":{"code":"told_code","message":"the-secret-words"}}'
+    error = await failure(answering(status(code, "Retry-After: 7", "X-Should-Retry: false", body=body)))
+    assert (error.kind, error.status, error.provider, error.started) == (kind, code, "openai-compatible", False)
+    assert (error.retry_after, error.should_retry) == (7.0, False)
+    assert str(error) == f"openai-compatible answered with status {code} (told_code)"
+
+
+async def test_a_failed_status_whose_body_never_ends_is_still_told() -> None:
+    """The status says enough."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 500 X\r\nContent-Length: 100\r\n\r\nhalf")
+        peer.reset()
+
+    assert (await failure(script)).status == 500
+
+
+@pytest.mark.parametrize("cut", range(0, len(HELLO) - 14, 37))
+async def test_a_stream_cut_anywhere_is_a_network_failure(cut: int) -> None:
+    """What had come whole was handed out, and the error says whether anything was."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(SSE_HEAD + chunk(HELLO[:cut] or b"\n"))
+
+    error = await failure(script)
+    assert error.kind == "network"
+    assert error.started is (HELLO[:cut].count(b"\n\n") >= 1)
+
+
+async def test_silence_is_a_timeout() -> None:
+    """Between the request and the answer, and between events."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        if peer.number == 2:
+            await peer.send(SSE_HEAD + chunk(FIRST))
+        await peer.gone()
+
+    async with serving(script) as server:
+        for started in (False, True):
+            with pytest.raises(ModelError) as caught:
+                await ask(model_at(server, silence_s=0.1))
+            assert (caught.value.kind, caught.value.started) == ("timeout", started)
+
+
+# ---- with waits -------------------------------------------------------------------------------------------------
+
+
+async def with_waits(script: Script) -> tuple[list[Chunk], ModelError | None, int, list[float]]:
+    """Chunks, error, number of requests and waits of a model that is asked again."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    out: list[Chunk] = []
+    async with serving(script) as server:
+        stream = Reliable(model_at(server), sleep=sleep).stream(request(user("hi")))
+        try:
+            while True:
+                out.append(await anext(stream))
+        except StopAsyncIteration:
+            return out, None, len(server.requests), waits
+        except ModelError as error:
+            return out, error, len(server.requests), waits
+
+
+async def test_e2_four_times_429_makes_four_requests_and_surfaces() -> None:
+    """Over HTTP."""
+    out, error, requests, waits = await with_waits(answering(status(429)))
+    assert error is not None
+    assert (error.status, requests, waits, len(out)) == (429, 4, [3.0, 6.0, 12.0], 3)
+
+
+@pytest.mark.parametrize(("stated", "requests", "waited"), [("31", 1, []), ("30", 2, [30.0]), ("soon", 2, [3.0])])
+async def test_e4_retry_after_over_http(stated: str, requests: int, waited: list[float]) -> None:
+    """Over thirty seconds fails at once, thirty waits, nonsense waits as usual."""
+    out, error, asked, waits = await with_waits(each(status(503, f"Retry-After: {stated}"), GOOD))
+    assert (asked, waits) == (requests, waited)
+    assert (error is None) is (requests == 2)
+    assert [item for item in out if not isinstance(item, Attempted)] == (SAID if requests == 2 else [])
+
+
+@pytest.mark.parametrize("code", [400, 401, 404])
+async def test_e5_other_statuses_are_asked_once(code: int) -> None:
+    """Asking again would not help."""
+    _, error, requests, waits = await with_waits(each(status(code), GOOD))
+    assert error is not None
+    assert (requests, waits) == (1, [])
+
+
+async def test_e5_a_reset_connection_is_asked_once() -> None:
+    """Nobody knows what the provider has done by then."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        peer.reset()
+
+    _, error, requests, waits = await with_waits(script)
+    assert error is not None
+    assert (error.kind, requests, waits) == ("network", 1, [])
+
+
+async def test_e6_a_failure_after_a_text_is_not_asked_again() -> None:
+    """The text is out."""
+    events = sse(delta("Hel"), {"error": {"code": 503}})
+    out, error, requests, _ = await with_waits(answering(SSE_HEAD + chunk(events) + LAST_CHUNK))
+    assert error is not None
+    assert (error.status, requests, out) == (503, 1, [TextChunk("Hel")])
+
+
+async def test_e6_a_failure_after_a_call_began_unseen_is_not_asked_again() -> None:
+    """Not a chunk has come out, and yet the reply had begun."""
+    began = delta(tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}])
+    out, error, requests, _ = await with_waits(
+        answering(SSE_HEAD + chunk(sse(began, {"error": {"code": 503}})) + LAST_CHUNK)
+    )
+    assert error is not None
+    assert (error.started, requests, out) == (True, 1, [])
+
+
+async def test_a_busy_error_inside_a_stream_that_had_not_begun_is_asked_again() -> None:
+    """Its status is inside."""
+    busy = SSE_HEAD + chunk(sse(delta(""), {"error": {"code": 503}})) + LAST_CHUNK
+    out, error, requests, waits = await with_waits(each(busy, GOOD))
+    assert error is None
+    assert (out[1:], requests, waits) == (SAID, 2, [3.0])
+
+
+async def test_calls_come_out_whole() -> None:
+    """At the end of the reply."""
+    parts = [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}], [
+        {"index": 0, "function": {"arguments": "}"}}
+    ]
+    events = sse(*(delta(tool_calls=part) for part in parts), delta(finish="tool_calls"))
+    async with serving(answering(SSE_HEAD + chunk(events) + LAST_CHUNK)) as server:
+        out = await ask(model_at(server), request(user("hi"), settings=Settings(temperature=0.0)))
+    assert out == [CallChunk(wire_id="a", name="f", raw_args="{}"), Finished(finish="calls", model="m-1")]
