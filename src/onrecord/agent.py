@@ -44,6 +44,8 @@ else:
 
 MAX_ROUNDS = 50
 _PLAIN = PlainEffects()
+_TEXT: Any = str
+_ANY: Any = object
 
 
 class Agent(Generic[C, O]):
@@ -65,8 +67,8 @@ class Agent(Generic[C, O]):
         tools: Sequence[Tool | Toolset] = (),
         director: Director | None = None,
         features: Sequence[Feature] = (),
-        output: type[O] = cast("type[O]", str),
-        context: type[C] = cast("type[C]", object),
+        output: type[O] = _TEXT,
+        context: type[C] = _ANY,
         rounds: int = 5,
     ) -> None:
         if type(rounds) is not int or not 0 <= rounds <= MAX_ROUNDS:
@@ -145,7 +147,7 @@ class Agent(Generic[C, O]):
         """A new agent with some parameters of the constructor given anew: ``agent.with_(features=[...])``."""
         unknown = changes.keys() - self._given.keys()
         if unknown:
-            raise ConfigurationError(f"Agent has no parameter {sorted(unknown)[0]!r}")
+            raise ConfigurationError(f"Agent has no parameter {min(unknown)!r}")
         return Agent(**{**self._given, **changes})
 
     def as_tool(self, *, id: str = "", description: str = "") -> Tool:

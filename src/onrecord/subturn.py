@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask, Input, Said
 from onrecord.errors import ModelError, TurnError
@@ -14,11 +16,6 @@ from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.call import CallContext
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from onrecord.agent import Agent
 
 __all__ = ("agent_tool",)
 

@@ -1,0 +1,1 @@
+"""What was said: messages, rounds, inputs, and the logs that hold them."""

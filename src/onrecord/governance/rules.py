@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from msgspec import Struct
 
+from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import AfterTool, BeforeTool, Hooks, OnInput, OnOutput
-
-if TYPE_CHECKING:
-    from onrecord.turn.agent_spec import AgentSpec
 
 __all__ = ("Rule", "after_tool", "before_tool", "on_input", "on_output")
 

@@ -17,7 +17,7 @@ from onrecord.session.session import Session
 from onrecord.session.steps import CORE
 from onrecord.session.working import NO_FOLDS, Folds, Working
 
-__all__ = ("Folds", "Working", "apply", "land", "refold")
+__all__ = ("NO_FOLDS", "Folds", "Working", "apply", "land", "refold")
 
 
 def apply(working: Working, entry: Entry) -> None:

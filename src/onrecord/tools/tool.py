@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.inputs import Answered, Ask
@@ -139,6 +139,10 @@ class Tool(_ToolHead, frozen=True, kw_only=True):
                 f"tool {self.id!r}: max_result_size_chars must be positive, got {self.max_result_size_chars}",
                 hint="leave it out for no limit",
             )
+        if self.check_arguments and self.problems is None:
+            from onrecord.tools.problems import argument_problems
+
+            structs.force_setattr(self, "problems", argument_problems(self.parameters))
         for trait in self.traits:
             trait.check(self)
 

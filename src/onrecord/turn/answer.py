@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import Block, ContextMessage, Round
 from onrecord.errors import AnswerRefused, ConfigurationError, FeatureFailed, OutputInvalid, TurnError
-from onrecord.jsonio import Json, dumps, loads
+from onrecord.jsonio import Json, dumps
 from onrecord.models.request import Reading, Shape
 from onrecord.tools.result_text import serialise
 from onrecord.turn.moments import SLOTS, Allow, Answer, Deny, Hooks, Revise
@@ -72,7 +72,7 @@ async def _one_output(turn: Turn, hook: Mounted, answer: Answer) -> Allow[Answer
         verdict = await hook.call(turn, answer)
     except TurnError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a rule that fails is a denial
         verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}")
     if isinstance(verdict, (Allow, Revise)):
         return verdict
@@ -177,7 +177,7 @@ class Typed:
                 value = self._checked(await made if inspect.isawaitable(made) else made)
                 file_verdict(turn, "output", self.name, "allow", "the fallback supplied the value")
                 return replace(answer, output=value, source="fallback", unmet="")
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a rule that fails is a denial
                 reason = error.problem if isinstance(error, OutputInvalid) else type(error).__name__
                 answer = replace(answer, unmet=f"{answer.unmet}; the fallback failed: {reason}")
         if self.canned is not UNSET:

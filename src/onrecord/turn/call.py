@@ -59,7 +59,7 @@ class _Unwind(BaseException):
 class CallContext:
     """What a handler gets; see `ToolContext`."""
 
-    __slots__ = ("_answers", "_scope", "asked", "call", "data", "key", "kept_child", "patch", "turn")
+    __slots__ = ("_answers", "_scope", "asked", "call", "data", "kept_child", "key", "patch", "turn")
 
     def __init__(self, turn: Turn, call: ToolCall, key: str, data: Mapping[str, Json], scope: Scope) -> None:
         self.turn, self.call, self.key, self.data, self._scope = turn, call, key, data, scope
@@ -196,7 +196,7 @@ def _is_behind(turn: Turn, name: str) -> bool:
 async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> ToolCall | Refused | Asker:
     try:
         verdict = await hook.call(turn, call)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a rule or handler that fails is told to the model
         verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}: {error}")
     if isinstance(verdict, Allow):
         if verdict.value is UNSET:
@@ -235,7 +235,7 @@ async def _gates(tool: Tool, call: ToolCall, context: CallContext, *, schema: bo
     if schema and _malformed(call):
         return Refused(text=error_text("Validation failed: the arguments are not a JSON object"), status="invalid")
     try:
-        if schema and tool.check_arguments and (problems := problems_of(tool)(call.args)):
+        if schema and tool.check_arguments and tool.problems and (problems := tool.problems(call.args)):
             return Refused(text=error_text(f"Validation failed: {problems}"), status="invalid")
         if tool.validate_input is not None:
             valid = await _maybe(tool.validate_input(call.args, context))
@@ -250,24 +250,9 @@ async def _gates(tool: Tool, call: ToolCall, context: CallContext, *, schema: bo
                 return Refused(
                     text=error_text(f"Permission denied: {permission.reason or 'not allowed'}"), status="denied"
                 )
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a rule or handler that fails is told to the model
         return Refused(text=error_text(str(error) or type(error).__name__), status="failed")
     return None
-
-
-def problems_of(tool: Tool) -> Callable[[Mapping[str, Json]], str]:
-    """The check of a tool's arguments: the one it brings, else one compiled from its parameters and kept."""
-    if tool.problems is not None:
-        return tool.problems
-    from onrecord.tools.problems import argument_problems
-
-    held = _COMPILED.get(id(tool.parameters))
-    if held is None or held[0] is not tool.parameters:
-        held = _COMPILED[id(tool.parameters)] = (tool.parameters, argument_problems(tool.parameters))
-    return held[1]
-
-
-_COMPILED: dict[int, tuple[Mapping[str, Json], Callable[[Mapping[str, Json]], str]]] = {}
 
 
 def _malformed(call: ToolCall) -> bool:
@@ -301,7 +286,7 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
             value = await _maybe(await asyncio.to_thread(tool.handler, call.args, context))
     except _Unwind:
         return _asked(context, started)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a rule or handler that fails is told to the model
         if context.asked is not None:
             return _asked(context, started)
         text = error_text(str(error) or type(error).__name__)
@@ -355,7 +340,7 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
     for hook in hooks:
         try:
             verdict = await hook.call(turn, returned)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a rule or handler that fails is told to the model
             verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}: {error}")
         if isinstance(verdict, Allow):
             if verdict.value is not UNSET:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
+from onrecord.conversation.content import Part
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Ask, Input
-from onrecord.conversation.content import Part
 from onrecord.conversation.messages import Block, Note, Round, ToolCall
 from onrecord.errors import AnswerRefused, UsageError
 from onrecord.jsonio import Json

@@ -124,8 +124,7 @@ def compile_plan(
 ) -> Plan:
     """Mounts everything into the plan. ``first`` are hooks of the core and the director, before the features'."""
     mounted = list(first)
-    for feature in flatten(features):
-        mounted.append((feature.name, feature.hooks(plan.spec)))
+    mounted += [(feature.name, feature.hooks(plan.spec)) for feature in flatten(features)]
     plan.features = tuple(name for name, _ in mounted)
     offered = (*tools, *(t for _, h in mounted for t in h.tools))
     register_tools(plan, offered)

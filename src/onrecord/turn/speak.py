@@ -15,7 +15,7 @@ from onrecord.conversation.outgoing import Outgoing
 from onrecord.conversation.usage import Usage
 from onrecord.errors import FeatureFailed, TurnError
 from onrecord.models.request import Offer, Piece, Purpose, Request, Shape, TextFilter
-from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, RoundSettled, TextSaid
+from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, Pending, RoundSettled, TextSaid
 from onrecord.turn.answer import correction, governed, run_output, with_blocks
 from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
 from onrecord.turn.director import Brief, Spoken
@@ -29,7 +29,6 @@ from onrecord.turn.verdicts import file_verdict
 from onrecord.turn.warm import SLICE, warm_up
 
 if TYPE_CHECKING:
-    from onrecord.record.kinds import Pending
     from onrecord.turn.turn import Turn
 
 __all__ = ("Done", "outgoing_key", "speak")
@@ -329,7 +328,8 @@ def say_text(
         Outgoing(
             key=outgoing_key(turn, brief.key), text=with_blocks(answer.text, answer.blocks),
             kind="verbatim" if answer.verbatim else "ai", media=media, after_ms=brief.after_ms,
-            marks=tuple(m for m in shown if isinstance(m, Mark)) if shown else (), speaks=turn.speaks, about=brief.about,
+            marks=tuple(m for m in shown if isinstance(m, Mark)) if shown else (), speaks=turn.speaks,
+            about=brief.about,
         )
     )  # fmt: skip
 

@@ -176,7 +176,7 @@ async def _run(turn: Turn, order: Order) -> None:
         for hook in plan.on["settle"]:
             try:
                 await hook.call(turn)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a rule that fails is a denial
                 turn.note(Noted(by=hook.name, text=f"settle failed: {type(error).__name__}"))
     await _awaited_watchers(turn)
 

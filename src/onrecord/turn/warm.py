@@ -17,7 +17,7 @@ SLICE = 500
 
 async def warm_up(turn: Turn, request: Request) -> None:
     """Does ahead, slice by slice, what `Model.wire` and the receipt would do at once; other turns run in between."""
-    while extend(request.model, request, SLICE):
+    while extend(request.model, request, SLICE):  # noqa: ASYNC110 - other tasks run between slices
         await asyncio.sleep(0)
     units = request.conversation.units
     chain = chain_of(units, turn.session.digest_key)

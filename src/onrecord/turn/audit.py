@@ -1,0 +1,175 @@
+"""Audit: one walk over a whole record that proves every receipt, and the same walk with fresh digests for an export.
+
+`rebuild` answers for one request and folds the record up to it; here each take is folded once, so that a long record
+is read in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from onrecord.conversation.log import Log
+from onrecord.conversation.messages import Unit
+from onrecord.errors import RecordInvalid
+from onrecord.jsonio import digest
+from onrecord.record.entry import Entry, kind_of
+from onrecord.record.fold import takes
+from onrecord.record.kinds import (
+    ENDS,
+    ModelRequested,
+    PieceFiled,
+    Receipt,
+    TurnFailed,
+    TurnInterrupted,
+    VerdictFiled,
+)
+from onrecord.session.folding import Folds, Working, apply, land
+from onrecord.session.session import Session
+from onrecord.turn.receipt import Gap, chain_of
+
+__all__ = ("Walked", "audit", "resalted", "walk")
+
+
+class Walked(Struct, frozen=True, kw_only=True):
+    """An entry, the units of the conversation once it is folded in, and after the last one of a take its session."""
+
+    entry: Entry
+    units: Log[Unit]
+    session: Session | None = None
+
+
+def walk(session: Session, entries: Iterable[Entry], folds: Folds) -> Iterator[Walked]:
+    """Folds a record onto ``session`` (a fresh one with its key and digest key), entry by entry.
+
+    RecordInvalid names the entry that does not fold.
+    """
+    for take in takes(entries):
+        working = Working(session, folds)
+        for place, entry in enumerate(take):
+            try:
+                apply(working, entry)
+                if isinstance(entry.body, ModelRequested):
+                    working.settle_open()
+                if place == len(take) - 1:
+                    session = _after(session, working, take, folds)
+            except RecordInvalid as error:
+                raise _unfoldable(entry, str(error)) from None
+            except (LookupError, StopIteration, TypeError, ValueError, AttributeError) as error:
+                raise _unfoldable(entry, type(error).__name__) from error
+            last = session if place == len(take) - 1 else None
+            yield Walked(entry=entry, units=working.conversation.units, session=last)
+
+
+def _after(session: Session, working: Working, take: list[Entry], folds: Folds) -> Session:
+    """What a take made of the session: read again where its end says that not all folds may read it."""
+    if isinstance(take[-1].body, (TurnInterrupted, TurnFailed)):
+        return land(session, take, folds)
+    if not isinstance(take[-1].body, ENDS):
+        working.settle_open()
+    return working.session(len(take))
+
+
+def _unfoldable(entry: Entry, why: str) -> RecordInvalid:
+    return RecordInvalid(
+        f"entry {entry.seq} ({kind_of(entry.body)}) does not fold: {why}",
+        hint="the record was changed, or entries before it are missing",
+    )
+
+
+# ---- proving ---------------------------------------------------------------------------------------------------------
+
+
+def audit(walked: Iterable[Walked], key: str) -> Iterator[tuple[int, Gap]]:
+    """Every gap of every receipt, with the number of its entry; nothing when all can be proved with this digest key."""
+    texts: set[str] = set()
+    for one in walked:
+        body, seq = one.entry.body, one.entry.seq
+        if isinstance(body, PieceFiled):
+            if digest(body.text.encode(), key) != body.digest:
+                yield seq, Gap(what=f"text filed at {seq}", why="its digest does not match its text")
+            else:
+                texts.add(body.digest)
+        elif isinstance(body, ModelRequested) and body.receipt is not None:
+            for gap in _gaps(body.receipt, one.units, key, texts):
+                yield seq, gap
+
+
+def _gaps(receipt: Receipt, units: Log[Unit], key: str, texts: set[str]) -> Iterator[Gap]:
+    if len(units) != receipt.units:
+        yield Gap(what="conversation", why=f"{receipt.units} units were known, the record folds to {len(units)}")
+    for what, mark in _marks(receipt):
+        if mark not in texts:
+            yield Gap(what=what, why="no matching text was filed before it")
+    chain = chain_of(units, key)
+    for span in receipt.spans:
+        if span.insert is not None:
+            continue
+        if span.stop > len(units):
+            yield Gap(what=f"units {span.start} to {span.stop}", why="the record does not reach that far")
+        elif chain.upto(units, span.stop) != span.chain:
+            yield Gap(what=f"units up to {span.stop}", why="their chained digest does not match")
+
+
+def _marks(receipt: Receipt) -> Iterator[tuple[str, str]]:
+    for piece in receipt.pieces:
+        yield f"piece {piece.source!r}", piece.digest
+    if receipt.offers:
+        yield "offers", receipt.offers
+    if receipt.shape:
+        yield "shape", receipt.shape
+
+
+# ---- fresh digests ---------------------------------------------------------------------------------------------------
+
+
+def resalted(walked: Iterable[Walked], old: str, new: str) -> Iterator[tuple[Entry, Mapping[str, str]]]:
+    """Each entry with the digests that the key ``new`` gives, and the digests that were replaced so far.
+
+    What was proved before is proved again, and what was not stays a gap: a digest that does not match its text, or
+    whose text is not in the record, becomes a digest of itself. None of the old digests is left.
+    """
+    fresh: dict[str, str] = {"": ""}
+    for one in walked:
+        body = one.entry.body
+        if isinstance(body, PieceFiled):
+            right = digest(body.text.encode(), old) == body.digest
+            fresh[body.digest] = digest(body.text.encode() if right else body.digest.encode(), new)
+            body = replace(body, digest=fresh[body.digest])
+        elif isinstance(body, ModelRequested) and body.receipt is not None:
+            body = replace(body, receipt=_resalted_receipt(body.receipt, one.units, old, new, fresh))
+        elif isinstance(body, VerdictFiled):
+            body = replace(body, before=_fresh(body.before, new, fresh), after=_fresh(body.after, new, fresh))
+        yield (one.entry if body is one.entry.body else replace(one.entry, body=body)), fresh
+
+
+def _fresh(mark: str, new: str, fresh: dict[str, str]) -> str:
+    """The new digest for one whose text is not at hand: equal ones stay equal."""
+    if mark not in fresh:
+        fresh[mark] = digest(mark.encode(), new)
+    return fresh[mark]
+
+
+def _resalted_receipt(receipt: Receipt, units: Log[Unit], old: str, new: str, fresh: dict[str, str]) -> Receipt:
+    was, now = chain_of(units, old), chain_of(units, new)
+    spans = tuple(
+        span
+        if span.insert is not None
+        else replace(
+            span,
+            chain=now.upto(units, span.stop)
+            if span.stop <= len(units) and was.upto(units, span.stop) == span.chain
+            else _fresh(span.chain, new, fresh),
+        )
+        for span in receipt.spans
+    )
+    return replace(
+        receipt,
+        pieces=tuple(replace(piece, digest=_fresh(piece.digest, new, fresh)) for piece in receipt.pieces),
+        spans=spans,
+        offers=_fresh(receipt.offers, new, fresh),
+        shape=_fresh(receipt.shape, new, fresh),
+        body=_fresh(receipt.body, new, fresh),
+    )
