@@ -73,7 +73,7 @@ def _plain(value: object) -> object:
 def _typed(kind: type, value: object) -> object:
     if kind is Log or get_origin(kind) is Log:
         (item,) = get_args(kind) or (Any,)
-        return Log(msgspec.convert(value, list[item]))  # type: ignore[valid-type]
+        return Log(msgspec.convert(value, list[item]))  # type: ignore[valid-type]  # the item type is known at run time only
     raise TypeError(f"a slot state declares a {kind}, which JSON cannot give back")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from onrecord.agent import Agent
 from onrecord.conversation.conversation import Conversation
-from onrecord.models.model import Model, scope_of
+from onrecord.models.model import scope_of
 from onrecord.models.request import Piece, Request, Span, View
 from onrecord.turn.compose import arranged
 from onrecord.turn.moments import Rank
@@ -20,9 +20,9 @@ def wire(agent: Agent[Any, Any], conversation: Conversation, *, session: str = "
     TypeError for an agent whose model or instructions are functions of a turn.
     """
     plan = agent.plan
-    if callable(plan.model) or callable(plan.instructions):
+    model = plan.fixed_model()
+    if model is None or callable(plan.instructions):
         raise TypeError("wire needs an agent with a fixed model and fixed instructions")
-    model: Model = plan.model  # type: ignore[assignment]
     base = (Piece(source="instructions", text=str(plan.instructions), rank=Rank.BASE),) if plan.instructions else ()
     units = len(conversation.units)
     return model.wire(

@@ -163,13 +163,13 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
     """Drains one reply. ModelError from the model; any other exception of a model becomes one."""
     ear = _Ear(turn, request, filters, live=live)
     began = turn.effects.now()
-    take_text: Callable[[str, type[Text]], None] = ear.text
+    take_text: Callable[[str, type[Text | Refusal | Thinking]], None] = ear.text
     try:
         chunks = request.model.stream(request)
         try:
             async for chunk in chunks:
                 if type(chunk) is TextChunk:
-                    take_text(chunk.text, Refusal if chunk.refusal else Text)  # type: ignore[arg-type]
+                    take_text(chunk.text, Refusal if chunk.refusal else Text)
                 elif type(chunk) is ThinkingChunk:
                     ear.text(chunk.text, Thinking)
                 else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -94,7 +94,7 @@ class Plan:
 
     def fixed_model(self) -> Model | None:
         """The model, unless it is a function of the turn."""
-        return None if callable(self.model) else self.model  # type: ignore[return-value]
+        return None if callable(self.model) else cast(Model, self.model)
 
     def offers(self, allowed: tuple[str, ...] | None) -> tuple[Offer, ...]:
         """Registered tools of an allow-list as offers, in the agent's order. ConfigurationError for an unknown id."""

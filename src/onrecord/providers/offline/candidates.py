@@ -66,7 +66,7 @@ QUOTES = re.compile(
     r"\"([^\"\n]+)\"|“([^”\n]+)”|«\s*([^»\n]+?)\s*»|„([^“\n]+)“|「([^」\n]+)」|(?<!\w)'([^'\n]+)'(?!\w)"
 )
 NAME_LEAD = re.compile(
-    r"\b(?:my name is|the name is|name's|i am|i'm|i’m|this is|call me|under the name(?: of)?|in the name of"  # noqa: RUF001
+    r"\b(?:my name is|the name is|name's|i am|i'm|i’m|this is|call me|under the name(?: of)?|in the name of"  # noqa: RUF001 - characters that people really type
     r"|under|name:|me llamo|mi nombre es|soy|a nombre de|meu nome (?:é|e)|me chamo|sou|em nome de|nome:|nombre:"
     r"|on behalf of|name is)\s+",
     re.IGNORECASE,
@@ -228,7 +228,7 @@ def names_led(text: str) -> Iterator[Found]:
             yield Found(text[start:stop], start, stop)
 
 
-LOOSE_LEADS = frozenset({"i am", "i'm", "i’m", "this is", "under", "sou", "soy", "call me"})  # noqa: RUF001
+LOOSE_LEADS = frozenset({"i am", "i'm", "i’m", "this is", "under", "sou", "soy", "call me"})  # noqa: RUF001 - characters that people really type
 
 
 def lower_places(text: str, before: frozenset[str], known: frozenset[str]) -> Iterator[Found]:

@@ -12,9 +12,9 @@ from functools import lru_cache
 
 __all__ = ("NUMBER_WORDS", "STOP_WORDS", "Word", "fold", "likeness", "root", "roots", "sentences", "words")
 
-WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")  # noqa: RUF001  # the typographic apostrophe is meant
+WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")  # noqa: RUF001 - the typographic apostrophe is meant
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-SENTENCE = re.compile(r"[^.!?…。！？\n]+(?:\.(?=\S)[^.!?…。！？\n]+)*[.!?…。！？]*")  # noqa: RUF001
+SENTENCE = re.compile(r"[^.!?…。！？\n]+(?:\.(?=\S)[^.!?…。！？\n]+)*[.!?…。！？]*")  # noqa: RUF001 - characters that people really type
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 STOP_WORDS = frozenset(
@@ -96,7 +96,7 @@ class Word:
 
     def __init__(self, text: str, start: int) -> None:
         self.text, self.start, self.stop = text, start, start + len(text)
-        self.folded = fold(text).replace("'", "").replace("’", "")  # noqa: RUF001
+        self.folded = fold(text).replace("'", "").replace("’", "")  # noqa: RUF001 - characters that people really type
 
 
 def fold(text: str) -> str:

@@ -115,7 +115,7 @@ def parameters_of(schema: Mapping[str, Json], whole: Mapping[str, Json] | None =
     return tuple(sorted(held, key=lambda one: not one.required))
 
 
-def parameter(name: str, schema: Json, required: bool, whole: Mapping[str, Json]) -> Parameter:  # noqa: FBT001
+def parameter(name: str, schema: Json, required: bool, whole: Mapping[str, Json]) -> Parameter:  # noqa: FBT001 - it stands last in a call of three
     """One parameter from its schema; ``whole`` is where references point."""
     outer = resolved(schema, whole)
     inner = single(outer, whole)

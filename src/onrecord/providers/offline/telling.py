@@ -28,7 +28,7 @@ DEEPEST = 4
 
 # Sentences that tell the model what to do are no facts to quote.
 ORDERS = re.compile(
-    r"^(?:you|your|never|always|do not|don't|don’t|answer|be|use|ask|if|when asked|speak|reply|keep|call"  # noqa: RUF001
+    r"^(?:you|your|never|always|do not|don't|don’t|answer|be|use|ask|if|when asked|speak|reply|keep|call"  # noqa: RUF001 - characters that people really type
     r"|say|only|please|act|help|write|respond|present|confirm|refuse|você|vocês|nunca|sempre|responda|seja|use|pergunte|tú|usted|siempre"
     r"|responde|sé|pregunta|##?|-)\b",
     re.IGNORECASE,

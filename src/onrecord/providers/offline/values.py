@@ -110,7 +110,7 @@ class _Reading:
         self.taken: list[tuple[int, int]] = []
         self.known = known | frozenset(root for one in siblings for root in one.roots)
 
-    def value(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001
+    def value(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001 - it stands last in a call of three
         """The value for a parameter, or None."""
         match one.kind:
             case "choice":
@@ -155,7 +155,7 @@ class _Reading:
                 end = at + len(str(choice))
         return kept
 
-    def _boolean(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001
+    def _boolean(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001 - it stands last in a call of three
         if answered and is_yes(self.text):
             return True
         if answered and is_no(self.text):
@@ -166,7 +166,7 @@ class _Reading:
                 return not any(before.folded in NEGATIONS for before in held[max(index - 3, 0) : index])
         return None
 
-    def _number(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001
+    def _number(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001 - it stands last in a call of three
         whole = one.schema.get("type") == "integer"
         options = [f for f in candidates.numbers(self.text) if not whole or f.value == int(f.value)]
         options = [f._replace(value=int(f.value)) if whole else f for f in options]
@@ -189,7 +189,7 @@ class _Reading:
         before = set(roots(" ".join(w.text for w in words(self.text[: found.start])[-2:])))
         return 2 * bool(after & one.name_roots) + 2 * bool(after & one.roots) + bool(before & one.roots)
 
-    def _array(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001
+    def _array(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001 - it stands last in a call of three
         items = one.schema.get("items")
         inner = parameters_of({"properties": {one.name: items if isinstance(items, Mapping) else {}}}, one.whole)[0:1]
         if not inner or inner[0].kind in {"object", "array", "none", "boolean"}:
@@ -215,7 +215,7 @@ class _Reading:
         simple = [p for p in inner if p.kind not in {"object", "array"}]
         return read_words(simple, self.text) or None if simple else None
 
-    def _string(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001
+    def _string(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001 - it stands last in a call of three
         kind = one.kind
         if kind in candidates.PATTERNS:
             return self._take(one, candidates.patterned(kind, self.text))
