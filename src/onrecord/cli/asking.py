@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
+from onrecord.cli.reply import call_text
 from onrecord.cli.terminal import Keyboard, Screen, quoted
 from onrecord.conversation.inputs import Answered, AskField, Question
 from onrecord.errors import OnrecordError
@@ -32,21 +33,24 @@ def form_of(session: Session) -> Form:
     return "fields" if pending is not None and pending.question.fields else "free"
 
 
-def put(screen: Screen, question: Question, form: Form, private: dict[str, str] | None = None) -> None:
-    """Shows the question and how it can be answered."""
-    asker = question.by or "the agent"
+def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]) -> None:
+    """Shows the open question of a session: who asks, about what, and how it can be answered."""
+    pending = session.pending
+    if pending is None:
+        return
+    question = pending.question
     screen.line(f"? {question.text}", bold=True)
-    details = [f"asked by {asker}"]
+    about = [f"asked by {question.by or 'the agent'}"]
     if question.audience != "speaker":
-        details.append(f"meant for: {question.audience}")
-    screen.line(f"  {', '.join(details)}", dim=True)
-    if isinstance(question.detail, dict) and question.detail.keys() == {"by", "detail"}:
-        detail = question.detail["detail"]  # a sub-agent's question, with what it said about it
-    else:
-        detail = question.detail
+        about.append(f"meant for: {question.audience}")
+    about += [call_text(c.name, c.args, 80) for r in pending.rounds for c in r.calls if c.id == question.call]
+    screen.line(f"  {' · '.join(about)}", dim=True)
+    detail = question.detail
+    if isinstance(detail, dict) and detail.keys() == {"by", "detail"}:
+        detail = detail["detail"]  # a sub-agent's question, with what it said about it
     if detail is not None:
         screen.line(f"  {detail if isinstance(detail, str) else dumps(detail).decode()}", dim=True)
-    for name, text in (private or {}).items():
+    for name, text in private.items():
         screen.line(f"  {name}: {text}")
     how = {
         "approval": "y or n, and a note behind it if you like",

@@ -43,7 +43,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--session", metavar="ID", default="default", help="which session to go on with (%(default)s)")
     parser.add_argument("--store", metavar="FILE", help="the SQLite file that keeps sessions; made when there is none")
     parser.add_argument("--model", metavar="NAME", help="another model, such as openai:gpt-5-mini or local:model.gguf")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> int:

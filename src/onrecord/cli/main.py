@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from onrecord import __version__
-from onrecord.cli import chat
+from onrecord.cli import chat, models, record, replay
 from onrecord.cli.failure import EXIT_CODES, INTERRUPTED, PIPE, USAGE, debugging, tell
 
 __all__ = ("main",)
@@ -36,7 +36,9 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; wrong usage and ``--help`` leave through SystemExit as usual."""
-    args = _parser().parse_args(argv)
+    args, unknown = _parser().parse_known_args(argv)
+    if unknown:
+        args.parser.error(f"it does not take {' '.join(map(repr, unknown))}")
     debug = debugging(args)
     try:
         code: int = args.run(args)
@@ -66,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"onrecord {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (chat,):
+    for command in (chat, record, replay, models):
         command.declare(commands, shared)
     return parser
 

@@ -76,7 +76,7 @@ class Reply:
             if screen.live:
                 screen.write(f"  {call_text(delta.name, delta.args, limit)} …", dim=True)
             return
-        if self._open == delta.id and screen.live:
+        if self._open == delta.id and screen.live and not screen.at_start:
             screen.write(f" {_ending(delta.status)}\n", dim=True)
         else:
             self._close()

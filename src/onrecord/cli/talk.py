@@ -144,7 +144,7 @@ class Talk:
         if session is None or question is None:
             return True
         form = form_of(session)
-        put(self.screen, question, form, self.private)
+        put(self.screen, session, form, self.private)
         answer = answer_to(self.screen, self.keyboard, question, form, self._command)
         if answer is None:
             self.screen.line("  left open: /answer comes back to it", dim=True)
@@ -307,7 +307,7 @@ class _Stopping:
 
     def stop(self) -> None:
         if self.task is not None:
-            self.screen.fresh()
+            self.screen.line()
             os._exit(INTERRUPTED)  # a handler that blocks its own thread would hold up every other way out
         self.task = asyncio.get_running_loop().create_task(self._leave())
 

@@ -54,7 +54,7 @@ class Screen:
             self.out.reconfigure(errors="replace")
         self.live = self.out.isatty()
         self.styled = self.live and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in {"dumb", ""}
-        self._at_start = True
+        self.at_start = True
 
     @property
     def columns(self) -> int:
@@ -73,7 +73,7 @@ class Screen:
             return
         shown = safe(text)
         self.out.write(self.dim(shown) if dim else shown)
-        self._at_start = shown.endswith("\n")
+        self.at_start = shown.endswith("\n")
         if self.live or "\n" in shown:
             self.out.flush()
 
@@ -91,10 +91,10 @@ class Screen:
 
     def fresh(self) -> None:
         """Ends the line that is not finished, if there is one."""
-        if not self._at_start:
+        if not self.at_start:
             self.out.write("\n")
             self.out.flush()
-            self._at_start = True
+            self.at_start = True
 
 
 class Keyboard:

@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from onrecord.cli.sentences import brief_of
-from onrecord.cli.terminal import Screen, cut, plural, safe, wide_enough
+from onrecord.cli.sources import stored_sessions
+from onrecord.cli.terminal import Screen, cut, plural, quoted, safe, wide_enough
+from onrecord.jsonio import Json, dumps
 from onrecord.record import kinds
 from onrecord.record.entry import Entry, kind_of
 from onrecord.record.fold import takes
+from onrecord.session.session import Session
 
-__all__ = ("turn_lines",)
+__all__ = ("session_lines", "turn_lines")
 
 _KIND_COLUMN = 17
 
 
-def turn_lines(entries: Iterable[Entry], screen: Screen, *, whole: bool = False) -> Iterator[str]:
-    """Lines to be drawn, for entries in order. ``whole``: long texts are not cut, though still in one line."""
-    numbers: dict[str, int] = {}
-    first = True
-    for take in takes(entries):
-        number = numbers.setdefault(take[0].turn, len(numbers) + 1)
-        if not first:
+def session_lines(path: str, tenant: str, screen: Screen, *, as_json: bool) -> Iterator[str]:
+    """One line for each session of a store's file."""
+    sessions = stored_sessions(path, tenant)
+    if as_json:
+        for session in sessions:
+            yield dumps(_about(session)).decode()
+        return
+    yield screen.bold(safe(f"{plural(len(sessions), 'session')} in {path}"))
+    width = max((len(session.key.id) for session in sessions), default=0)
+    for session in sessions:
+        told = [plural(len(session.conversation.messages), "message"), plural(session.seq, "entry", "entries")]
+        if session.last_user_at is not None:
+            told.append(f"last on {session.last_user_at:%Y-%m-%d %H:%M}")
+        if session.question is not None:
+            told.append(f"waits for an answer: {quoted(session.question.text, 50)}")
+        yield f"  {safe(wide_enough(session.key.id, min(width, 40)))}  {safe(', '.join(told))}"
+
+
+def _about(session: Session) -> dict[str, Json]:
+    return {
+        "session": session.key.id,
+        "version": session.version,
+        "messages": len(session.conversation.messages),
+        "entries": session.seq,
+        "last_user_at": session.last_user_at,
+        "last_assistant_at": session.last_assistant_at,
+        "question": None if session.question is None else session.question.text,
+    }
+
+
+def turn_lines(
+    entries: Sequence[Entry], screen: Screen, *, whole: bool = False, record: Sequence[Entry] = ()
+) -> Iterator[str]:
+    """Lines to be drawn, for entries in order. ``whole``: long texts are not cut, though still in one line.
+
+    ``record`` holds all entries of the session, by which turns are numbered.
+    """
+    turns = list(dict.fromkeys(entry.turn for entry in record))
+    for place, take in enumerate(takes(entries)):
+        number = turns.index(take[0].turn) + 1 if record else 0
+        if place:
             yield ""
-        first = False
         yield screen.bold(safe(_heading(take, number)))
         width = len(str(take[-1].seq))
         for entry, stem in zip(take, _stems(take), strict=True):
@@ -44,7 +80,12 @@ def _heading(take: Sequence[Entry], number: int) -> str:
     again = ", resumed" if isinstance(start.body, kinds.TurnResumed) else ""
     requests = sum(isinstance(e.body, kinds.ModelRequested) for e in take)
     calls = sum(isinstance(e.body, kinds.ToolStarted) for e in take)
-    told = [f"turn {number}{again}", f"{start.at:%Y-%m-%d %H:%M:%S}", end or "without an end", _span(start.at, last.at)]
+    told = [
+        f"turn {number}{again}" if number else f"turn{again}",
+        f"{start.at:%Y-%m-%d %H:%M:%S}",
+        end or "without an end",
+        _span(start.at, last.at),
+    ]
     told += [plural(requests, "request")] if requests else []
     told += [plural(calls, "call")] if calls else []
     return " · ".join(told)

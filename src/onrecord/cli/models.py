@@ -1,0 +1,82 @@
+"""``onrecord models``: what can be used here, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from onrecord.cli.failure import EXIT_CODES, OK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onrecord.providers.openai_compatible import Available
+
+__all__ = ("declare", "found_here")
+
+ABOUT = """\
+Which models can be used on this machine, and exactly what is missing for the others: a variable, an extra, a server.
+Reads the environment and knocks at the ports of local servers; sends nothing."""
+
+EPILOG = f"""\
+A model is named provider:model, in Agent("...") or with onrecord chat --model.
+
+examples:
+  onrecord models
+  onrecord models --json
+
+{EXIT_CODES}"""
+
+NAMES = {
+    "offline": "offline",
+    "openai": "openai:gpt-5-mini",
+    "openrouter": "openrouter:VENDOR/MODEL",
+    "local": "local:FILE.gguf",
+}
+"""How a model of a provider is named; of the others ``provider:MODEL``."""
+
+
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Adds the command to the parser."""
+    parser = commands.add_parser(
+        "models", help="what can be used here, and what is missing", description=ABOUT, epilog=EPILOG, parents=[shared],
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the table."""
+    from onrecord.cli.terminal import Screen, wide_enough
+    from onrecord.jsonio import dumps
+
+    screen, rows = Screen(), sorted(found_here(), key=lambda row: not row.usable)
+    if args.json:
+        for row in rows:
+            held = {"provider": row.name, "usable": row.usable, "model": _named(row.name), "why": row.why}
+            screen.drawn(dumps(held).decode())
+        return OK
+    width = max(len(_named(row.name)) for row in rows)
+    for row in rows:
+        mark = "ready  " if row.usable else "missing"
+        line = f"{mark}  {wide_enough(_named(row.name), width)}  {row.why}"
+        screen.line(line, bold=row.usable, dim=not row.usable)
+    return OK
+
+
+def found_here() -> Iterator[Available]:
+    """Every provider that a model name can begin with."""
+    from onrecord.providers.openai_compatible import Available, available
+
+    yield Available("offline", usable=True, why="a rule-based stand-in, no language model: for first steps and tests")
+    yield from available()
+    if find_spec("xllamacpp") is None:
+        yield Available("local", usable=False, why='pip install "onrecord[local]", then name a GGUF file')
+    else:
+        yield Available("local", usable=True, why="runs a GGUF file of yours through llama.cpp")
+
+
+def _named(provider: str) -> str:
+    return NAMES.get(provider, f"{provider}:MODEL")

@@ -1,0 +1,208 @@
+"""``onrecord record``: show, why, export and verify what a store or a record file holds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onrecord.cli.failure import EXIT_CODES, FAILED, OK
+
+if TYPE_CHECKING:
+    from onrecord.cli.sources import Held
+
+__all__ = ("add_agent", "add_source", "declare")
+
+ABOUT = "Read, explain, export and verify records, from a store's file or from a file that export wrote."
+RAW = argparse.RawDescriptionHelpFormatter
+
+
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Adds the command and its four to the parser."""
+    parser = commands.add_parser(
+        "record", help="read, explain, export and verify records", description=ABOUT, parents=[shared],
+        epilog=f"onrecord record COMMAND --help has examples.\n\n{EXIT_CODES}", formatter_class=RAW, allow_abbrev=False,
+    )  # fmt: skip
+    kinds = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=type(parser))
+    for add in (_show, _why, _export, _verify):
+        add(kinds, shared)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which record is meant."""
+    parser.add_argument("source", metavar="FILE", help="a store's file, or a record that export wrote")
+    parser.add_argument("session", metavar="SESSION", nargs="?", help="which session; not needed where there is one")
+    parser.add_argument(
+        "--tenant", metavar="NAME", default="", help="whose session it is, in stores of several tenants"
+    )
+
+
+def add_agent(parser: argparse.ArgumentParser) -> None:
+    """The agent whose features fold states of their own."""
+    parser.add_argument("--agent", metavar="MODULE:AGENT", help="the agent, to check the states of its features too")
+
+
+def _sub(kinds: Any, shared: argparse.ArgumentParser, name: str, short: str, about: str, examples: str) -> Any:
+    parser = kinds.add_parser(
+        name, help=short, description=about, parents=[shared], formatter_class=RAW, allow_abbrev=False,
+        epilog=f"examples:\n{examples}\n\n{EXIT_CODES}",
+    )  # fmt: skip
+    add_source(parser)
+    return parser
+
+
+def _show(kinds: Any, shared: argparse.ArgumentParser) -> None:
+    parser = _sub(
+        kinds, shared, "show", "a session entry by entry, or which sessions there are",
+        "One line for each entry, grouped by turn and drawn as the tree of rounds and calls.\n"
+        "Without a session a store lists those it has.",
+        "  onrecord record show talk.db                which sessions there are\n"
+        "  onrecord record show talk.db ana            what happened in one\n"
+        "  onrecord record show talk.db ana --turns 2  only its last two turns\n"
+        "  onrecord record show talk.db ana --json     the entries as JSON lines",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="JSON lines instead of text")
+    parser.add_argument("--full", action="store_true", help="long texts are not cut")
+    parser.add_argument("--turns", metavar="N", type=_count, help="only the last N turns")
+    parser.set_defaults(run=show, parser=parser)
+
+
+def _why(kinds: Any, shared: argparse.ArgumentParser) -> None:
+    parser = _sub(
+        kinds, shared, "why", "why an entry, or the last answer, came about",
+        "The entries that led to one, as sentences: which message, which request with which texts, which calls and\n"
+        "results, which rule.",
+        "  onrecord record why talk.db ana last   why the last answer is what it is\n"
+        "  onrecord record why talk.db ana 17     why entry 17 is there",
+    )  # fmt: skip
+    parser.add_argument("which", metavar="SEQ|last", help="the number of an entry, or 'last' for the last answer")
+    parser.add_argument("--full", action="store_true", help="long texts are not cut")
+    parser.set_defaults(run=why, parser=parser)
+
+
+def _export(kinds: Any, shared: argparse.ArgumentParser) -> None:
+    parser = _sub(
+        kinds, shared, "export", "a session's record as a file that verifies by itself",
+        "JSON lines: a header, then one entry a line, each sealed to the one before it. All digests are made anew\n"
+        "with a key of this file, so that it can be given away: none of the store's digests is in it.",
+        "  onrecord record export talk.db ana -o ana.jsonl\n  onrecord record export talk.db ana | gzip > ana.jsonl.gz",
+    )  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (standard output)")
+    parser.set_defaults(run=export, parser=parser)
+
+
+def _verify(kinds: Any, shared: argparse.ArgumentParser) -> None:
+    parser = _sub(
+        kinds, shared, "verify", "whether a record is whole and proves what it says",
+        "Entries are numbered without a gap, they fold to the stored session, and every request can be rebuilt from\n"
+        "them with every digest proved. Each gap is named; the exit code is 1 when there is one.",
+        "  onrecord record verify talk.db ana\n  onrecord record verify ana.jsonl",
+    )  # fmt: skip
+    add_agent(parser)
+    parser.set_defaults(run=verify, parser=parser)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("expected a number from 1 on")
+    return int(text)
+
+
+# ---- what they do ----------------------------------------------------------------------------------------------------
+
+
+def show(args: argparse.Namespace) -> int:
+    """Prints a session, or the list of sessions."""
+    from onrecord.cli.sources import held, is_store
+    from onrecord.cli.terminal import Screen
+    from onrecord.cli.timeline import session_lines, turn_lines
+
+    screen = Screen()
+    if args.session is None and is_store(args.source):
+        for text in session_lines(args.source, args.tenant, screen, as_json=args.json):
+            screen.drawn(text)
+        return OK
+    found = held(args.source, args.session, tenant=args.tenant)
+    entries = found.entries
+    if args.turns is not None:
+        last = list(dict.fromkeys(entry.turn for entry in entries))[-args.turns :]
+        entries = tuple(entry for entry in entries if entry.turn in last)
+    if args.json:
+        for entry in entries:
+            screen.drawn(found.codec.encode(entry).decode())
+    else:
+        for text in turn_lines(entries, screen, whole=args.full, record=found.entries):
+            screen.drawn(text)
+        _warn_broken(found)
+    return OK
+
+
+def why(args: argparse.Namespace) -> int:
+    """Prints why an entry is there."""
+    from onrecord.cli.failure import Wrong
+    from onrecord.cli.sources import held
+    from onrecord.cli.terminal import Screen
+    from onrecord.cli.why import last_answer, why_lines
+
+    found, screen = held(args.source, args.session, tenant=args.tenant), Screen()
+    record = found.record()
+    seq = last_answer(record) if args.which == "last" else int(args.which) if args.which.isdecimal() else None
+    if seq is None:
+        if args.which == "last":
+            raise Wrong(f"session {found.key.id!r} has no entries", hint="nothing happened in it yet")
+        raise Wrong(f"{args.which!r} is no entry", hint="give a number as record show prints it, or 'last'")
+    for text in why_lines(record, seq, screen, whole=args.full):
+        screen.drawn(text)
+    _warn_broken(found)
+    return OK
+
+
+def export(args: argparse.Namespace) -> int:
+    """Writes a record file."""
+    from onrecord.cli.failure import Wrong
+    from onrecord.cli.record_file import exported
+    from onrecord.cli.sources import held
+
+    found = held(args.source, args.session, tenant=args.tenant)
+    if found.session is None:
+        raise Wrong(f"{args.source!r} is no store", hint="a record file is exported already: copy it")
+    lines = list(exported(found.session, found.entries, found.codec))
+    if args.output is None or args.output == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.writelines(lines)
+        sys.stdout.buffer.flush()
+    else:
+        if Path(args.output).resolve() == Path(args.source).resolve():
+            raise Wrong(f"{args.output!r} is the store itself", hint="give the export a file of its own")
+        Path(args.output).write_bytes(b"".join(lines))
+        print(f"{len(lines) - 1} entries of session {found.key.id!r} written to {args.output}", file=sys.stderr)
+    return OK
+
+
+def verify(args: argparse.Namespace) -> int:
+    """Prints what holds and what does not."""
+    from onrecord.cli.loading import agent_named
+    from onrecord.cli.sources import held
+    from onrecord.cli.terminal import Screen, cut
+    from onrecord.cli.verify import checks, gap_lines
+
+    agent = agent_named(args.agent) if args.agent else None
+    found, screen, failed = held(args.source, args.session, tenant=args.tenant, agent=agent), Screen(), 0
+    screen.line(f"session {found.key.id!r} in {found.path}", bold=True)
+    for check in checks(found):
+        failed += bool(check.gaps)
+        if check.holds:
+            screen.line(f"{'NOT' if check.gaps else 'ok '}  {check.holds}", bold=bool(check.gaps))
+        for gap in gap_lines(check):
+            screen.line(f"       {cut(gap, 0)}")
+        if check.unchecked:
+            screen.line(f"?    not checked: {check.unchecked}", dim=True)
+    screen.line("verified" if not failed else f"does not verify: {failed} of the checks above failed", bold=True)
+    return FAILED if failed else OK
+
+
+def _warn_broken(found: Held) -> None:
+    if found.broken:
+        print(f"onrecord: {found.path!r} was changed since it was written: {found.broken[0]}", file=sys.stderr)
+        print("  hint: onrecord record verify names every gap", file=sys.stderr)

@@ -1,0 +1,156 @@
+"""An exported record: JSON lines, a header first, each line sealed to the one before it.
+
+The header says which session it is, how many entries follow, the key of every digest in the file (made for this file
+alone), and the digest of the session that the entries fold to. Each line ends with its seal: a digest chained over
+all lines before it, so that a line that was changed, removed or moved is named by its number.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from onrecord import __version__
+from onrecord.conversation.identity import SessionKey
+from onrecord.errors import RecordInvalid
+from onrecord.jsonio import Json, canonical, chained, digest
+from onrecord.record.entry import Entry
+from onrecord.record.jsonl import EntryCodec
+from onrecord.session.codec import encode_message, encode_state
+from onrecord.session.folding import NO_FOLDS
+from onrecord.session.session import Session
+from onrecord.turn.audit import resalted, walk
+
+__all__ = ("FORMAT", "Header", "RecordFile", "comparable", "exported", "read_record", "state_digest")
+
+FORMAT = 1
+"""The newest format of an exported record that this library writes and reads."""
+
+_SEAL = re.compile(rb',"seal":"([0-9a-f]+)"\}\s*$')
+_NOT_FOLDED = ("key", "version", "owner", "parent", "slots", "digest_key")
+_header = msgspec.json.Decoder(dict[str, Json]).decode
+
+
+class Header(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The first line of a record file."""
+
+    onrecord: str
+    format: int
+    session: SessionKey
+    entries: int
+    digest_key: str
+    state: str
+    by: str = ""
+
+
+class RecordFile(Struct, frozen=True, kw_only=True):
+    """What a record file holds; ``header`` is None for bare entries. ``broken`` says which lines are not as sealed."""
+
+    header: Header | None
+    entries: tuple[Entry, ...]
+    broken: tuple[str, ...] = ()
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def exported(session: Session, entries: Iterable[Entry], codec: EntryCodec) -> Iterator[bytes]:
+    """The lines of a record file with digests of its own. RecordInvalid when the record does not fold."""
+    key = secrets.token_hex(16)
+    start = Session(key=session.key, digest_key=session.digest_key)
+    made = list(resalted(walk(start, entries, NO_FOLDS), session.digest_key, key))
+    kept = [codec.encode(entry) for entry, _ in made]
+    fresh = made[-1][1] if made else {}
+    state = comparable(session)
+    state["filed"] = [fresh.get(mark) or digest(mark.encode(), key) for mark in session.filed]
+    header = Header(
+        onrecord="record", format=FORMAT, session=session.key, entries=len(kept), digest_key=key,
+        state=digest(canonical(state), key), by=f"onrecord {__version__}",
+    )  # fmt: skip
+    seal = ""
+    for line in (msgspec.json.encode(header), *kept):
+        seal = chained(seal, line, key)
+        yield line[:-1] + b',"seal":"' + seal.encode() + b'"}\n'
+
+
+def comparable(session: Session) -> dict[str, Json]:
+    """What folding must reproduce of a session, as plain JSON: everything but what only a store or a host knows."""
+    state: dict[str, Json] = msgspec.json.decode(encode_state(session))
+    for name in _NOT_FOLDED:
+        state.pop(name, None)
+    state["messages"] = [msgspec.json.decode(encode_message(message)) for message in session.conversation.messages]
+    return state
+
+
+def state_digest(session: Session, key: str) -> str:
+    """The digest of what folding must reproduce."""
+    return digest(canonical({"filed": [], **comparable(session)}), key)
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_record(path: str, codec: EntryCodec) -> RecordFile:
+    """A record file, or bare entries, one JSON object a line. RecordInvalid names the line that cannot be read."""
+    with Path(path).open("rb") as file:
+        lines = [(number, line) for number, line in enumerate(file, 1) if line.strip()]
+    if not lines:
+        raise RecordInvalid(f"{path!r} is empty", hint="onrecord record export writes record files")
+    header = _read_header(path, lines[0][1])
+    if header is None:
+        return RecordFile(header=None, entries=tuple(_entries(path, lines, codec)))
+    broken = list(_broken(lines, header.digest_key))
+    entries = tuple(_entries(path, lines[1:], codec))
+    if len(entries) != header.entries:
+        broken.append(f"the header counts {header.entries} entries, {len(entries)} follow it")
+    return RecordFile(header=header, entries=entries, broken=tuple(broken))
+
+
+def _read_header(path: str, line: bytes) -> Header | None:
+    try:
+        found = _header(line)
+    except msgspec.DecodeError:
+        raise RecordInvalid(
+            f"{path!r} is neither a store nor a record: its first line is no JSON object",
+            hint="name a store's file, or a file that onrecord record export wrote",
+        ) from None
+    if "onrecord" not in found:
+        return None
+    form = found.get("format")
+    if isinstance(form, int) and form > FORMAT:
+        raise RecordInvalid(
+            f"{path!r} has format {form}, this onrecord reads formats up to {FORMAT}",
+            hint="a newer onrecord wrote it: update onrecord",
+        )
+    try:
+        return msgspec.convert(found, Header)
+    except msgspec.ValidationError as error:
+        raise RecordInvalid(f"{path}, line 1: its header does not decode: {error}", hint="export it again") from None
+
+
+def _entries(path: str, lines: Iterable[tuple[int, bytes]], codec: EntryCodec) -> Iterator[Entry]:
+    for number, line in lines:
+        try:
+            yield codec.decode(line)
+        except RecordInvalid as error:
+            hint = "the file is cut short" if not line.endswith(b"\n") else "the line was changed, or is no entry"
+            raise RecordInvalid(f"{path}, line {number}: {error}", hint=hint) from None
+
+
+def _broken(lines: Iterable[tuple[int, bytes]], key: str) -> Iterator[str]:
+    """Lines that are not what was written there. Each is judged by the seal of the one before it, as it stands."""
+    before = ""
+    for number, line in lines:
+        found = _SEAL.search(line)
+        if found is None:
+            yield f"line {number} has no seal"
+            continue
+        seal = found[1].decode()
+        if chained(before, line[: found.start()] + b"}", key) != seal:
+            yield f"line {number} is not as it was written, or does not follow the line before it"
+        before = seal

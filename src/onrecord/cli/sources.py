@@ -1,0 +1,121 @@
+"""Where a record is read from: a session in a store's file, or a record file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from onrecord.agent import Agent
+from onrecord.cli.failure import Wrong
+from onrecord.cli.record_file import Header, read_record
+from onrecord.cli.terminal import plural
+from onrecord.conversation.identity import SessionKey
+from onrecord.record.entry import Entry
+from onrecord.record.jsonl import EntryCodec
+from onrecord.record.record import Record
+from onrecord.session.folding import NO_FOLDS, Folds, refold
+from onrecord.session.session import Session
+
+__all__ = ("Held", "held", "is_store", "stored_sessions")
+
+_MAGIC = b"SQLite format 3\0"
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """A record with what is known about it: its stored session (from a store) or its header (from a file)."""
+
+    path: str
+    key: SessionKey
+    digest_key: str
+    entries: tuple[Entry, ...]
+    codec: EntryCodec
+    folds: Folds = NO_FOLDS
+    session: Session | None = None
+    header: Header | None = None
+    broken: tuple[str, ...] = ()
+
+    def record(self) -> Record[Session]:
+        """The entries as a record that can be folded."""
+        return Record(self.entries, lambda some: refold(self.key, some, self.folds, digest_key=self.digest_key))
+
+
+def is_store(path: str) -> bool:
+    """Whether the file is a store, by its first bytes. Wrong when there is no such file."""
+    file = Path(path)
+    if not file.exists():
+        near = [str(p) for p in file.parent.glob("*")] if file.parent.is_dir() else []
+        close = get_close_matches(path, near, n=1)
+        raise Wrong(
+            f"there is no file {path!r}",
+            hint=f"did you mean {close[0]!r}?" if close else "name a store's file or an exported record",
+        )
+    if file.is_dir():
+        raise Wrong(f"{path!r} is a folder", hint="name the store's file inside it")
+    with file.open("rb") as opened:
+        return opened.read(len(_MAGIC)) == _MAGIC
+
+
+def stored_sessions(path: str, tenant: str) -> list[Session]:
+    """Every session of a store's file."""
+    from onrecord.stores.sqlite import SqliteStore
+
+    async def read() -> list[Session]:
+        async with SqliteStore(path) as store:
+            found = [await store.load(key) for key in await store.sessions(tenant=tenant)]
+            return [session for session in found if session is not None]
+
+    return asyncio.run(read())
+
+
+def held(path: str, session: str | None, *, tenant: str = "", agent: Agent[Any, Any] | None = None) -> Held:
+    """The record that a command line names. ``session`` may be left out where there is only one.
+
+    ``agent`` brings the entry bodies and folds of its features.
+    """
+    codec = EntryCodec() if agent is None else agent.plan.codec
+    folds = NO_FOLDS if agent is None else agent.plan.folds
+    if is_store(path):
+        return asyncio.run(_from_store(path, session, tenant, codec, folds))
+    file = read_record(path, codec)
+    key = SessionKey(session or "record", tenant=tenant) if file.header is None else file.header.session
+    if session is not None and file.header is not None and session != key.id:
+        raise Wrong(f"{path!r} holds no session {session!r}", hint=f"it holds {key.id!r}")
+    return Held(
+        path=path, key=key, digest_key="" if file.header is None else file.header.digest_key, entries=file.entries,
+        codec=codec, folds=folds, header=file.header, broken=file.broken,
+    )  # fmt: skip
+
+
+async def _from_store(path: str, session: str | None, tenant: str, codec: EntryCodec, folds: Folds) -> Held:
+    from onrecord.stores.sqlite import SqliteStore
+
+    async with SqliteStore(path, bodies=codec.kinds.values()) as store:
+        if session is None:
+            names = [key.id for key in await store.sessions(tenant=tenant)]
+            if len(names) != 1:
+                raise Wrong(f"{path!r} holds {plural(len(names), 'session')}: say which", hint=_listed(names))
+            session = names[0]
+        key = SessionKey(session, tenant=tenant)
+        stored = await store.load(key)
+        if stored is None:
+            names = [known.id for known in await store.sessions(tenant=tenant)]
+            close = get_close_matches(session, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else _listed(names)
+            raise Wrong(f"{path!r} holds no session {session!r}", hint=hint)
+        entries = tuple([entry async for entry in store.entries(key)])
+    return Held(
+        path=path, key=key, digest_key=stored.digest_key, entries=entries[: stored.seq], codec=codec, folds=folds,
+        session=stored,
+    )  # fmt: skip
+
+
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return "onrecord chat --store keeps sessions in it"
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return f"it holds {', '.join(map(repr, names[:8]))}{more}"
