@@ -12,8 +12,9 @@ from onrecord.conversation.messages import Authority, Round, ToolCall
 from onrecord.conversation.render import instruction
 from onrecord.jsonio import dumps
 from onrecord.models.lanes import Entries, Run
-from onrecord.models.projection import Projection, result_parts
+from onrecord.models.projection import Projection
 from onrecord.models.request import Request
+from onrecord.models.unit_bytes import result_parts
 
 
 def _many(objects: Sequence[Any]) -> bytes:

@@ -27,7 +27,10 @@ from onrecord.tools.tool import Tool
 CARD = ModelCard(provider="acme", model="m", protocol=PROTOCOL, base_url="http://localhost:1/v1", audio=True)
 
 
-def projection(card: ModelCard = CARD, dialect: Dialect = Dialect(), **extra: Any) -> ChatProjection:  # noqa: B008
+PLAIN = Dialect()
+
+
+def projection(card: ModelCard = CARD, dialect: Dialect = PLAIN, **extra: Any) -> ChatProjection:
     """Chat Completions for a card."""
     return ChatProjection(card, dialect, extra)
 

@@ -45,7 +45,7 @@ class Counting(MergingWire):
         super().__init__()
         self.encoded = 0
 
-    def runs(self, unit: Unit, scope: str, /) -> object:  # type: ignore[override]
+    def runs(self, unit: Unit, scope: str, /) -> object:  # type: ignore[override]  # a sequence, as above
         """Counts."""
         self.encoded += 1
         return super().runs(unit, scope)
@@ -125,6 +125,7 @@ def test_extend_works_in_slices_and_says_how_many_are_left() -> None:
 
 def test_extend_reaches_through_wrappers_and_leaves_other_models_alone() -> None:
     """A model without a cache has nothing left to do."""
+
     class Cached:
         card = CARD
 
@@ -132,7 +133,7 @@ def test_extend_reaches_through_wrappers_and_leaves_other_models_alone() -> None
             return 3 * limit
 
     asked = request(user("hi"))
-    assert extend(preset(Cached(), temperature=0.2), asked, 2) == 6  # type: ignore[arg-type]
+    assert extend(preset(Cached(), temperature=0.2), asked, 2) == 6  # type: ignore[arg-type]  # no more than extend needs
     assert extend(asked.model, asked, 2) == 0
 
 
@@ -162,6 +163,7 @@ def test_at_most_two_lanes_and_the_least_recently_used_goes() -> None:
 
 def test_what_else_is_kept_beside_a_log_is_left_alone() -> None:
     """Only lanes are counted and dropped."""
+
     class Digests:
         def cut(self, size: int) -> Digests:
             return self

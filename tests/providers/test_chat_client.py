@@ -1,4 +1,4 @@
-"""Chat Completions over a loopback server: requests, replies, failures, keys and connections."""
+"""Chat Completions over a loopback server: requests, replies, keys and connections."""
 
 from __future__ import annotations
 
@@ -6,85 +6,35 @@ import asyncio
 import json
 import pickle
 from contextlib import aclosing
-from typing import Any
 
 import pytest
 
 from onrecord.conversation.content import File
 from onrecord.errors import ConfigurationError, ModelError
-from onrecord.models.chunks import Attempted, CallChunk, Chunk, Finished, TextChunk
-from onrecord.models.model import Model
+from onrecord.models.chunks import Finished, TextChunk
 from onrecord.models.names import model_named
-from onrecord.models.request import Request, Settings
+from onrecord.models.request import Request
 from onrecord.models.retry import Reliable
 from onrecord.providers.openai_chat.client import Key, merged_headers, openai
 from onrecord.providers.openai_compatible import VENDORS, available, openai_compatible
 from tests.models.requests import request, user
-from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Loopback, Peer, Script, answering, chunk, serving
+from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Peer, answering, chunk, serving
+from tests.providers.chat_server import (
+    FIRST,
+    GOOD,
+    HELLO,
+    SAID,
+    SECRET,
+    ask,
+    delta,
+    each,
+    failure,
+    model_at,
+    sse,
+    status,
+)
 
 pytestmark = pytest.mark.integration
-
-SECRET = "sk-the-key"
-
-
-def sse(*events: object) -> bytes:
-    """Events, ended as OpenAI ends them."""
-    lines = [event if isinstance(event, str) else json.dumps(event) for event in events]
-    return b"".join(f"data: {line}\n\n".encode() for line in (*lines, "[DONE]"))
-
-
-def delta(content: str | None = None, finish: str | None = None, **fields: Any) -> dict[str, Any]:
-    """An event with one choice."""
-    return {"model": "m-1", "choices": [{"index": 0, "delta": {"content": content, **fields}, "finish_reason": finish}]}
-
-
-HELLO = sse(delta("Hel"), delta("lo"), delta(finish="stop"))
-FIRST = HELLO[: HELLO.index(b"\n\n") + 2]
-SAID = [TextChunk("Hel"), TextChunk("lo"), Finished(finish="stop", model="m-1")]
-GOOD = SSE_HEAD + chunk(HELLO) + LAST_CHUNK
-
-
-def status(code: int, *headers: str, body: str = '{"error":{"code":"told"}}') -> bytes:
-    """An answer with a status."""
-    lines = "".join(f"{header}\r\n" for header in headers)
-    return f"HTTP/1.1 {code} X\r\n{lines}Content-Length: {len(body)}\r\n\r\n{body}".encode()
-
-
-def each(*answers: bytes) -> Script:
-    """One answer for each request, the last for all that follow."""
-    left = list(answers)
-
-    async def script(peer: Peer) -> None:
-        while True:
-            await peer.request()
-            await peer.send(left.pop(0) if len(left) > 1 else left[0])
-
-    return script
-
-
-def model_at(server: Loopback, **fields: Any) -> Model:
-    """A model behind the server, without waits."""
-    given: dict[str, Any] = {"api_key": SECRET, "retry": False} | fields
-    return openai_compatible(f"http://{server.host}:{server.port}/v1", "m", **given)
-
-
-async def ask(model: Model, asked: Request | None = None) -> list[Chunk]:
-    """All chunks."""
-    async with aclosing(model.stream(asked or request(user("hi")))) as chunks:
-        return [item async for item in chunks]
-
-
-async def failure(script: Script, **fields: Any) -> ModelError:
-    """The error of a request that has to fail; it holds no key and nothing that was said."""
-    async with serving(script) as server:
-        with pytest.raises(ModelError) as caught:
-            await ask(model_at(server, **fields), request(user("the-secret-words")))
-    error = caught.value
-    told = f"{error} {error.hint} {error!r} {error.__dict__}"
-    assert SECRET not in told
-    assert "the-secret-words" not in told
-    return error
-
 
 # ---- requests ---------------------------------------------------------------------------------------------------
 
@@ -343,162 +293,3 @@ async def test_cancelling_a_stream_cuts_the_call() -> None:
         task.cancel()
         await asyncio.wait_for(gone.wait(), 5)
     assert task.cancelled()
-
-
-# ---- failures ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [
-        (302, "invalid"),
-        (400, "invalid"),
-        (401, "auth"),
-        (402, "quota"),
-        (404, "model"),
-        (429, "rate"),
-        (500, "overload"),
-    ],
-)
-async def test_a_failed_status_is_told_by_the_table(code: int, kind: str) -> None:
-    """With the provider's own code and nothing else of the body."""
-    body = '{"error":{"code":"told_code","message":"the-secret-words"}}'
-    error = await failure(answering(status(code, "Retry-After: 7", "X-Should-Retry: false", body=body)))
-    assert (error.kind, error.status, error.provider, error.started) == (kind, code, "openai-compatible", False)
-    assert (error.retry_after, error.should_retry) == (7.0, False)
-    assert str(error) == f"openai-compatible answered with status {code} (told_code)"
-
-
-async def test_a_failed_status_whose_body_never_ends_is_still_told() -> None:
-    """The status says enough."""
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(b"HTTP/1.1 500 X\r\nContent-Length: 100\r\n\r\nhalf")
-        peer.reset()
-
-    assert (await failure(script)).status == 500
-
-
-@pytest.mark.parametrize("cut", range(0, len(HELLO) - 14, 37))
-async def test_a_stream_cut_anywhere_is_a_network_failure(cut: int) -> None:
-    """What had come whole was handed out, and the error says whether anything was."""
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(SSE_HEAD + chunk(HELLO[:cut] or b"\n"))
-
-    error = await failure(script)
-    assert error.kind == "network"
-    assert error.started is (HELLO[:cut].count(b"\n\n") >= 1)
-
-
-async def test_silence_is_a_timeout() -> None:
-    """Between the request and the answer, and between events."""
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        if peer.number == 2:
-            await peer.send(SSE_HEAD + chunk(FIRST))
-        await peer.gone()
-
-    async with serving(script) as server:
-        for started in (False, True):
-            with pytest.raises(ModelError) as caught:
-                await ask(model_at(server, silence_s=0.1))
-            assert (caught.value.kind, caught.value.started) == ("timeout", started)
-
-
-# ---- with waits -------------------------------------------------------------------------------------------------
-
-
-async def with_waits(script: Script) -> tuple[list[Chunk], ModelError | None, int, list[float]]:
-    """Chunks, error, number of requests and waits of a model that is asked again."""
-    waits: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        waits.append(seconds)
-
-    out: list[Chunk] = []
-    async with serving(script) as server:
-        stream = Reliable(model_at(server), sleep=sleep).stream(request(user("hi")))
-        try:
-            while True:
-                out.append(await anext(stream))
-        except StopAsyncIteration:
-            return out, None, len(server.requests), waits
-        except ModelError as error:
-            return out, error, len(server.requests), waits
-
-
-async def test_e2_four_times_429_makes_four_requests_and_surfaces() -> None:
-    """Over HTTP."""
-    out, error, requests, waits = await with_waits(answering(status(429)))
-    assert error is not None
-    assert (error.status, requests, waits, len(out)) == (429, 4, [3.0, 6.0, 12.0], 3)
-
-
-@pytest.mark.parametrize(("stated", "requests", "waited"), [("31", 1, []), ("30", 2, [30.0]), ("soon", 2, [3.0])])
-async def test_e4_retry_after_over_http(stated: str, requests: int, waited: list[float]) -> None:
-    """Over thirty seconds fails at once, thirty waits, nonsense waits as usual."""
-    out, error, asked, waits = await with_waits(each(status(503, f"Retry-After: {stated}"), GOOD))
-    assert (asked, waits) == (requests, waited)
-    assert (error is None) is (requests == 2)
-    assert [item for item in out if not isinstance(item, Attempted)] == (SAID if requests == 2 else [])
-
-
-@pytest.mark.parametrize("code", [400, 401, 404])
-async def test_e5_other_statuses_are_asked_once(code: int) -> None:
-    """Asking again would not help."""
-    _, error, requests, waits = await with_waits(each(status(code), GOOD))
-    assert error is not None
-    assert (requests, waits) == (1, [])
-
-
-async def test_e5_a_reset_connection_is_asked_once() -> None:
-    """Nobody knows what the provider has done by then."""
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        peer.reset()
-
-    _, error, requests, waits = await with_waits(script)
-    assert error is not None
-    assert (error.kind, requests, waits) == ("network", 1, [])
-
-
-async def test_e6_a_failure_after_a_text_is_not_asked_again() -> None:
-    """The text is out."""
-    events = sse(delta("Hel"), {"error": {"code": 503}})
-    out, error, requests, _ = await with_waits(answering(SSE_HEAD + chunk(events) + LAST_CHUNK))
-    assert error is not None
-    assert (error.status, requests, out) == (503, 1, [TextChunk("Hel")])
-
-
-async def test_e6_a_failure_after_a_call_began_unseen_is_not_asked_again() -> None:
-    """Not a chunk has come out, and yet the reply had begun."""
-    began = delta(tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}])
-    out, error, requests, _ = await with_waits(
-        answering(SSE_HEAD + chunk(sse(began, {"error": {"code": 503}})) + LAST_CHUNK)
-    )
-    assert error is not None
-    assert (error.started, requests, out) == (True, 1, [])
-
-
-async def test_a_busy_error_inside_a_stream_that_had_not_begun_is_asked_again() -> None:
-    """Its status is inside."""
-    busy = SSE_HEAD + chunk(sse(delta(""), {"error": {"code": 503}})) + LAST_CHUNK
-    out, error, requests, waits = await with_waits(each(busy, GOOD))
-    assert error is None
-    assert (out[1:], requests, waits) == (SAID, 2, [3.0])
-
-
-async def test_calls_come_out_whole() -> None:
-    """At the end of the reply."""
-    parts = [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}], [
-        {"index": 0, "function": {"arguments": "}"}}
-    ]
-    events = sse(*(delta(tool_calls=part) for part in parts), delta(finish="tool_calls"))
-    async with serving(answering(SSE_HEAD + chunk(events) + LAST_CHUNK)) as server:
-        out = await ask(model_at(server), request(user("hi"), settings=Settings(temperature=0.0)))
-    assert out == [CallChunk(wire_id="a", name="f", raw_args="{}"), Finished(finish="calls", model="m-1")]

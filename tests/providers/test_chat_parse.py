@@ -10,66 +10,14 @@ import pytest
 from onrecord.conversation.content import Citation
 from onrecord.conversation.usage import FINISHES, Usage
 from onrecord.errors import ModelError
-from onrecord.models.chunks import CallChunk, Chunk, CitationChunk, Finished, NativeItem, TextChunk, ThinkingChunk
+from onrecord.models.chunks import CallChunk, CitationChunk, Finished, TextChunk, ThinkingChunk
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.events import FINISH_OF
 from onrecord.providers.openai_chat.parse import Parser
+from tests.providers.chat_events import CANARY, DONE, STOP, USAGE, end_of, event, failure, fragment, read
 
 pytestmark = pytest.mark.unit
-
-CANARY = "the-secret-words-of-a-person"
-USAGE = {
-    "prompt_tokens": 10,
-    "completion_tokens": 5,
-    "prompt_tokens_details": {"cached_tokens": 4},
-    "completion_tokens_details": {"reasoning_tokens": 2},
-}
-
-
-def event(delta: Any = None, finish: str | None = None, **fields: Any) -> bytes:
-    """One event with one choice."""
-    choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
-    return json.dumps({"id": "x", "model": "m-1", "choices": [choice], **fields}).encode()
-
-
-def fragment(
-    index: int | None = 0, id: str | None = None, name: str | None = None, args: Any = None, **more: Any
-) -> Any:
-    """A delta with one fragment of a call."""
-    call = {"index": index, "id": id, "function": {"name": name, "arguments": args}, **more}
-    return {"tool_calls": [{key: value for key, value in call.items() if value is not None}]}
-
-
-def read(*events: bytes, dialect: Dialect = Dialect()) -> list[Chunk]:  # noqa: B008
-    """All chunks of a stream."""
-    parser = Parser("acme", dialect)
-    out = [chunk for data in events for chunk in parser.feed(data)]
-    return [*out, *parser.close()]
-
-
-def failure(*events: bytes) -> ModelError:
-    """The error of a stream that has to fail; it says nothing of what the stream said."""
-    with pytest.raises(ModelError) as caught:
-        read(*events)
-    error = caught.value
-    assert CANARY not in f"{error} {error.hint} {error.__dict__}"
-    assert error.provider == "acme"
-    assert error.__cause__ is None
-    assert error.__suppress_context__ or error.__context__ is None
-    return error
-
-
-STOP = event(finish="stop")
-DONE = b"[DONE]"
-
-
-def end_of(*events: bytes) -> Finished:
-    """The last chunk."""
-    last = read(*events)[-1]
-    assert isinstance(last, Finished)
-    return last
-
 
 # ---- text, reasoning, refusals ----------------------------------------------------------------------------------
 
@@ -341,71 +289,6 @@ def test_an_event_marked_as_an_error_is_one_whatever_it_says(data: bytes) -> Non
 def test_ends_that_mean_a_failure_are_one(word: str) -> None:
     """The reply was broken off."""
     assert failure(event({"content": "a"}), event(finish=word)).kind == "overload"
-
-
-# ---- what goes back ---------------------------------------------------------------------------------------------
-
-KEEPING = Dialect(keeps=("reasoning_content", "reasoning_details"))
-
-
-def native_of(*deltas: Any, dialect: Dialect = KEEPING) -> Any:
-    """The native item of a reply, as what it means."""
-    chunks = read(*(event(delta) for delta in deltas), event(finish="stop"), DONE, dialect=dialect)
-    items = [json.loads(bytes(chunk.raw)) for chunk in chunks if isinstance(chunk, NativeItem)]
-    assert len(items) <= 1
-    return items[0] if items else None
-
-
-def test_a_plain_reply_needs_no_native_item() -> None:
-    """Its portable form says as much, and costs no memory."""
-    assert native_of({"content": "a"}) is None
-    assert native_of({"content": "a"}, fragment(0, "a", "f", "{}")) is None
-
-
-def test_reasoning_goes_back_with_calls_where_the_vendor_wants_it() -> None:
-    """Whole, with the text and the calls as sent."""
-    deltas = ({"reasoning_content": "h"}, {"reasoning_content": "m"}, {"content": "a"}, fragment(0, "a", "f", "{}"))
-    assert native_of(*deltas) == {
-        "role": "assistant",
-        "content": "a",
-        "reasoning_content": "hm",
-        "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
-    }
-    assert native_of(*deltas, dialect=Dialect()) is None
-    assert native_of({"reasoning_content": "hm"}, {"content": "a"}) is None
-    always = Dialect(keeps=("reasoning_content",), keeps_all=True)
-    assert native_of({"reasoning_content": "hm"}, {"content": "a"}, dialect=always)
-
-
-def test_structured_reasoning_is_put_together_block_by_block() -> None:
-    """Pieces of one block are joined; signatures and sealed blocks stay what they are."""
-    text = {"type": "reasoning.text", "index": 0, "format": None}
-    deltas = (
-        {"reasoning_details": [{**text, "text": "h"}]},
-        {"reasoning_details": [{**text, "text": "m"}]},
-        {"reasoning_details": [{**text, "text": "", "signature": "s"}]},
-        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "1", "index": 1}]},
-        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "2", "index": 1}]},
-        fragment(0, "a", "f", "{}"),
-    )
-    assert native_of(*deltas)["reasoning_details"] == [
-        {**text, "text": "hm", "signature": "s"},
-        {"type": "reasoning.encrypted", "data": "1", "index": 1},
-        {"type": "reasoning.encrypted", "data": "2", "index": 1},
-    ]
-
-
-def test_a_signed_call_goes_back_with_its_signature() -> None:
-    """Whatever the dialect: the vendor put it there to see it again."""
-    extra = {"google": {"thought_signature": "s"}}
-    item = native_of(fragment(0, "a", "f", "{}", extra_content=extra), dialect=Dialect())
-    assert item["tool_calls"][0]["extra_content"] == extra
-
-
-def test_a_reply_whose_native_form_could_be_refused_later_has_none() -> None:
-    """Broken arguments would make every later request fail; a refusal has its own form."""
-    assert native_of({"reasoning_content": "hm"}, fragment(0, "a", "f", '{"x')) is None
-    assert native_of({"reasoning_content": "hm", "refusal": "no"}, fragment(0, "a", "f", "{}")) is None
 
 
 # ---- answers that are no stream ---------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from onrecord.errors import ModelError
 from onrecord.models.chunks import CallChunk, Chunk, Finished, NativeItem, TextChunk, ThinkingChunk
 from onrecord.models.request import Request
 from onrecord.net.sse import EventParser
-from onrecord.providers.openai_chat.client import openai
+from onrecord.providers.openai_chat.cards import openai_card
 from onrecord.providers.openai_chat.parse import Parser
 from onrecord.providers.openai_compatible import VENDORS, openai_compatible
 from tests.models.requests import request, user
@@ -110,7 +110,7 @@ def by_parser(one: Recorded, *pieces: bytes) -> Heard:
 
 def dialect_of(vendor: str) -> Any:
     """How the vendor's protocol differs."""
-    return VENDORS[vendor].dialect if vendor in VENDORS else openai("gpt-5", retry=False)._dialect  # type: ignore[attr-defined]
+    return VENDORS[vendor].dialect if vendor in VENDORS else openai_card("gpt-5")[1]
 
 
 async def by_client(one: Recorded, size: int) -> Heard:

@@ -15,7 +15,7 @@ from onrecord.conversation.messages import ContextMessage, Continuation, Note, U
 from onrecord.models.lanes import portable_id
 from onrecord.models.model import ModelCard, scope_of
 from onrecord.providers.openai_chat.cards import Dialect
-from tests.models.requests import CARD, call, context, native, projection, request, said, settled, user
+from tests.models.requests import CARD, PLAIN, call, context, native, projection, request, said, settled, user
 
 pytestmark = pytest.mark.unit
 
@@ -23,7 +23,7 @@ TEXTUAL = replace(CARD, arrays=False)
 R0, R1 = portable_id("r", 0), portable_id("r", 1)
 
 
-def bytes_of(unit: Unit, card: ModelCard = CARD, dialect: Dialect = Dialect(), scope: str = "") -> str:  # noqa: B008
+def bytes_of(unit: Unit, card: ModelCard = CARD, dialect: Dialect = PLAIN, scope: str = "") -> str:
     """One unit on the wire."""
     return ",".join(body.decode() for _, body in projection(card, dialect).runs(unit, scope))
 
@@ -53,8 +53,10 @@ GOLDEN: dict[str, tuple[Unit, str]] = {
     ),
     "an image by URL": (
         user("see", Image(url="https://e.test/a.png", detail="low")),
-        ('{"role":"user","content":[{"type":"text","text":"see"},'
-        '{"type":"image_url","image_url":{"url":"https://e.test/a.png","detail":"low"}}]}'),
+        (
+            '{"role":"user","content":[{"type":"text","text":"see"},'
+            '{"type":"image_url","image_url":{"url":"https://e.test/a.png","detail":"low"}}]}'
+        ),
     ),
     "an image as bytes": (
         user(Image(data=b"abc")),
@@ -70,8 +72,10 @@ GOLDEN: dict[str, tuple[Unit, str]] = {
     ),
     "a file as bytes": (
         user(File(data=b"abc", name="r.pdf", media="application/pdf")),
-        ('{"role":"user","content":[{"type":"file","file":'
-        '{"file_data":"data:application/pdf;base64,YWJj","filename":"r.pdf"}}]}'),
+        (
+            '{"role":"user","content":[{"type":"file","file":'
+            '{"file_data":"data:application/pdf;base64,YWJj","filename":"r.pdf"}}]}'
+        ),
     ),
     "system text in place": (context("be brief", "system"), '{"role":"system","content":"be brief"}'),
     "developer text where the role is not known": (
@@ -92,21 +96,27 @@ GOLDEN: dict[str, tuple[Unit, str]] = {
     "nothing said": (settled("r", ""), ""),
     "a call": (
         settled("r", calls=[call("r", 0)]),
-        ('{"role":"assistant","content":"","tool_calls":'
-        f'[{{"id":"{R0}","type":"function","function":{{"name":"price","arguments":"{{\\"n\\":1}}"}}}}]}},'
-        f'{{"role":"tool","tool_call_id":"{R0}","content":"sunny"}}'),
+        (
+            '{"role":"assistant","content":"","tool_calls":'
+            f'[{{"id":"{R0}","type":"function","function":{{"name":"price","arguments":"{{\\"n\\":1}}"}}}}]}},'
+            f'{{"role":"tool","tool_call_id":"{R0}","content":"sunny"}}'
+        ),
     ),
     "text and call are one message": (
         replace(settled("r", calls=[call("r", 0)]), content=(CallRef("r/c0"), Text("Let me see."))),
-        ('{"role":"assistant","content":"Let me see.","tool_calls":'
-        f'[{{"id":"{R0}","type":"function","function":{{"name":"price","arguments":"{{\\"n\\":1}}"}}}}]}},'
-        f'{{"role":"tool","tool_call_id":"{R0}","content":"sunny"}}'),
+        (
+            '{"role":"assistant","content":"Let me see.","tool_calls":'
+            f'[{{"id":"{R0}","type":"function","function":{{"name":"price","arguments":"{{\\"n\\":1}}"}}}}]}},'
+            f'{{"role":"tool","tool_call_id":"{R0}","content":"sunny"}}'
+        ),
     ),
     "notes of the library": (
         settled("r", calls=[call("r", 0, notes=(Note("l", "It was cut."), Note("m", "Twice.")))]),
-        ('{"role":"assistant","content":"","tool_calls":'
-        f'[{{"id":"{R0}","type":"function","function":{{"name":"price","arguments":"{{\\"n\\":1}}"}}}}]}},'
-        f'{{"role":"tool","tool_call_id":"{R0}","content":"sunny\\nIt was cut.\\nTwice."}}'),
+        (
+            '{"role":"assistant","content":"","tool_calls":'
+            f'[{{"id":"{R0}","type":"function","function":{{"name":"price","arguments":"{{\\"n\\":1}}"}}}}]}},'
+            f'{{"role":"tool","tool_call_id":"{R0}","content":"sunny\\nIt was cut.\\nTwice."}}'
+        ),
     ),
     "a draft with its correction": (
         settled("r", "four", revised=(context("It is five.", "system"),)),

@@ -1,86 +1,36 @@
 """Projection: a request as the bytes of one wire, joined from lanes. Pure, and the same for every protocol.
 
-A wire supplies how it writes parts, context, a model's half and results (`Projection`); everything that depends on
-the request is decided here: spans and inserts, leading instructions, the place of turn text, swapped results, cache
-marks, pieces last, and what cannot be carried.
+A wire supplies how it writes units (`UnitBytes`) and what surrounds them (`Projection.frame`); everything that depends
+on the request is decided here: spans and inserts, leading instructions, the place of turn text, swapped results,
+cache marks, pieces last, and what cannot be carried.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import ClassVar
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Part, Text
 from onrecord.conversation.log import Log
-from onrecord.conversation.messages import Authority, ContextMessage, Continuation, Round, ToolCall, Unit, UserMessage
-from onrecord.conversation.render import context_text, user_parts
-from onrecord.models.lanes import SLICE, Entries, Joiner, Lane, Run, Sent, lane_for, portable_id
+from onrecord.conversation.messages import ContextMessage, Round, Unit, UserMessage
+from onrecord.conversation.render import context_text
+from onrecord.models.lanes import SLICE, Joiner, Lane, Run, Sent, lane_for
 from onrecord.models.request import Piece, ProjectionIssue, Request, Span, Swap, View, Wire
+from onrecord.models.unit_bytes import UnitBytes
 
-__all__ = ("Projection", "result_parts")
-
-UNSAID: Mapping[str, str] = {
-    "failed": '{"error":"The tool failed."}',
-    "denied": '{"error":"The call was not allowed."}',
-    "invalid": '{"error":"The arguments were not valid."}',
-    "absent": '{"error":"There is no result."}',
-    "not_run": '{"error":"The call was not run."}',
-    "cancelled": '{"error":"The call was cancelled; whether it took effect is not known."}',
-}
-"""What a model reads of a call that ended without a result of its own."""
+__all__ = ("Projection",)
 
 
-def result_parts(call: ToolCall) -> tuple[Part, ...]:
-    """What the model reads of a call: its result, then the library's notes on lines of their own."""
-    result = call.result
-    if result is None:
-        result = (Text(UNSAID.get(call.status, "")),)
-    return result + tuple(Text("\n" + note.text) for note in call.notes) if call.notes else result
+class Projection(UnitBytes):
+    """One wire for one model; ``hoists``: leading system and developer text goes where it keeps instructions."""
 
-
-class Projection(ABC):
-    """One wire for one model.
-
-    ``profile`` holds whatever else decides bytes: two projections of one protocol with equal profiles share lanes.
-    ``hoists``: leading system and developer text goes where the wire keeps instructions.
-    """
-
-    protocol: ClassVar[str]
-    version: ClassVar[int] = 1
-    model_kind: ClassVar[str] = "item"
-    entries: Entries = Entries()
-    keep: int = 65_536
     hoists: bool = False
-    profile: Hashable = ()
-
-    # ---- what a wire supplies
-
-    @abstractmethod
-    def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
-        """A user message; parts that the wire cannot carry are left out."""
-
-    @abstractmethod
-    def context(self, authority: Authority, text: str, /) -> Run:
-        """Text of the library or the application, in its place. ``data`` is a user's."""
-
-    @abstractmethod
-    def model_half(self, settled: Round, calls: Sequence[ToolCall], ids: Sequence[str], /) -> bytes:
-        """A model's words and calls in portable form; nothing for a round that shows neither."""
-
-    @abstractmethod
-    def results(self, calls: Sequence[ToolCall], ids: Sequence[str], /) -> Sequence[Run]:
-        """What the calls returned, in call order."""
 
     @abstractmethod
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
         """What stands before and after the entries; ``empty`` when there are none."""
-
-    def refuses(self, part: Part, /) -> str:
-        """Why this wire cannot carry a part; empty when it can."""
-        return ""
 
     def refusals(self, request: Request, /) -> Iterable[str]:
         """What of the request apart from its units this wire cannot carry."""
@@ -89,67 +39,6 @@ class Projection(ABC):
     def mark(self, body: bytes, /) -> bytes:
         """The last object of a unit with a cache mark; unchanged where the wire has none."""
         return body
-
-    def filler(self, *, leads: bool) -> Run:
-        """See `UnitEncoder.filler`."""
-        return self.context("data", "(earlier messages are not shown)" if leads else "(continue)")
-
-    # ---- units
-
-    def native(self, settled: Round, scope: str, /) -> Continuation | None:
-        """The round's own output items, where this wire, in this scope, takes them back."""
-        held = settled.continuation
-        if held is None or held.protocol != self.protocol or held.scope != scope:
-            return None
-        # Verbatim items cannot leave out a call that nobody answered.
-        return None if any(call.status == "asked" for call in settled.calls) else held
-
-    def runs(self, unit: Unit, scope: str, /) -> Sequence[Run]:
-        """See `UnitEncoder.runs`."""
-        if isinstance(unit, UserMessage):
-            return self.user(user_parts(unit))
-        if isinstance(unit, ContextMessage):
-            return self._contexts((unit,))
-        out = self._contexts(unit.before) if unit.before else []
-        native = self.native(unit, scope)
-        calls = unit.calls
-        ids: Sequence[str] = ()
-        if calls:
-            shown = [(i, call) for i, call in enumerate(calls) if call.status != "asked"]
-            calls = tuple(call for _, call in shown)
-            ids = [call.wire_id if native else portable_id(unit.id, i) for i, call in shown]
-        half = self.verbatim(native) if native else self.model_half(unit, calls, ids)
-        if half:
-            out.append((self.model_kind, half))
-        if calls:
-            out += self.results(calls, ids)
-        if unit.revised:
-            out += self._contexts(unit.revised)
-        return out
-
-    def verbatim(self, held: Continuation, /) -> bytes:
-        """Native items as they came."""
-        return b",".join(bytes(item) for item in held.items)
-
-    def problems(self, unit: Unit, scope: str, /) -> tuple[str, ...]:
-        """See `UnitEncoder.problems`."""
-        if isinstance(unit, UserMessage):
-            return self._refused(unit.content)
-        if isinstance(unit, Round):
-            found: tuple[str, ...] = ()
-            for call in unit.calls:
-                if call.result is not None:
-                    found += self._refused(call.result)
-            return found if not unit.lost or self.native(unit, scope) else unit.lost + found
-        return ()
-
-    def _refused(self, parts: Sequence[Part]) -> tuple[str, ...]:
-        if len(parts) == 1 and type(parts[0]) is Text:
-            return ()
-        return tuple(why for part in parts if (why := self.refuses(part)))
-
-    def _contexts(self, messages: Sequence[ContextMessage]) -> list[Run]:
-        return [self.context(m.authority, text) for m in messages if (text := context_text(m))]
 
     # ---- requests
 

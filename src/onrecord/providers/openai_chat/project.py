@@ -15,8 +15,9 @@ from onrecord.conversation.render import instruction
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.models.lanes import Run
 from onrecord.models.model import ModelCard
-from onrecord.models.projection import Projection, result_parts
+from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
+from onrecord.models.unit_bytes import result_parts
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
