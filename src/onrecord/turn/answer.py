@@ -6,10 +6,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Text
+from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import Block, ContextMessage, Round
 from onrecord.errors import AnswerRefused, ConfigurationError, FeatureFailed, OutputInvalid, TurnError
 from onrecord.jsonio import Json, dumps
@@ -61,8 +62,8 @@ async def run_output(turn: Turn, answer: Answer) -> Answer | tuple[Mounted, Revi
             _must_hold(hook, "rewrites")
             if answer.verbatim:
                 raise FeatureFailed(hook.name, "output", "it rewrote a verbatim line")
-            file_verdict(turn, "output", hook.name, "allow", verdict.why, before=answer.text, after=changed.text)
             changed = replace(changed, rewritten_by=(*answer.rewritten_by, hook.name))
+        file_verdict(turn, "output", hook.name, "allow", verdict.why, before=answer.text, after=changed.text)
         answer = replace(changed, key=answer.key, drafted=answer.drafted, verbatim=answer.verbatim)
     return answer
 
@@ -74,13 +75,21 @@ async def _one_output(turn: Turn, hook: Mounted, answer: Answer) -> Allow[Answer
         raise
     except Exception as error:  # noqa: BLE001 - a rule that fails is a denial
         verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}")
-    if isinstance(verdict, (Allow, Revise)):
+    if isinstance(verdict, Revise) or (isinstance(verdict, Allow) and isinstance(verdict.value, (Answer, UnsetType))):
         return verdict
     if not isinstance(verdict, Deny):
-        verdict = Deny(f"rule {hook.name!r} failed: it returned {type(verdict).__name__}, not Allow, Deny or Revise")
+        verdict = Deny(f"rule {hook.name!r} failed: {_breach(verdict)}")
     _must_hold(hook, "denies")
     file_verdict(turn, "output", hook.name, "deny", verdict.reason, before=answer.text, data=verdict.data)
     raise (verdict.error or AnswerRefused)(hook.name, verdict.reason)
+
+
+def _breach(verdict: object) -> str:
+    if isinstance(verdict, Allow):
+        return f"it allowed a {type(verdict.value).__name__} in place of the answer"
+    if isinstance(verdict, Ask):
+        return "it asked a person, but there is no pause at the message boundary"
+    return f"it returned {type(verdict).__name__}, not Allow, Deny or Revise"
 
 
 def _must_hold(hook: Mounted, does: str) -> None:

@@ -59,12 +59,13 @@ class _Unwind(BaseException):
 class CallContext:
     """What a handler gets; see `ToolContext`."""
 
-    __slots__ = ("_answers", "_scope", "asked", "call", "data", "kept_child", "key", "patch", "turn")
+    __slots__ = ("_answers", "_scope", "asked", "asked_by", "call", "data", "kept_child", "key", "patch", "turn")
 
     def __init__(self, turn: Turn, call: ToolCall, key: str, data: Mapping[str, Json], scope: Scope) -> None:
         self.turn, self.call, self.key, self.data, self._scope = turn, call, key, data, scope
         self.patch: dict[str, Json] = {}
         self.asked: Ask | None = None
+        self.asked_by = ""
         self.kept_child: Session | None = None
         self._answers = 0
 
@@ -110,7 +111,7 @@ class CallContext:
         if recorded is not None:
             return recorded if isinstance(recorded, Answered) else msgspec.json.decode(recorded, type=Answered)
         # Recorded before the unwind: a task group or a broad except inside the handler can hide only the latter.
-        self.asked = ask
+        self.asked = self.asked or ask
         raise _Unwind
 
     @property
@@ -156,6 +157,7 @@ class Asker(Struct, frozen=True, kw_only=True):
 
     ask: Ask
     by: str
+    mark: str
     args: Mapping[str, Json]
 
 
@@ -179,7 +181,7 @@ async def run_before(
             continue
         for hook in stage:
             if not passed:
-                passed = hook.name == behind
+                passed = hook.mark == behind
                 continue
             got = await _one_before(turn, hook, call, where)
             if not isinstance(got, ToolCall):
@@ -190,7 +192,7 @@ async def run_before(
 
 def _is_behind(turn: Turn, name: str) -> bool:
     """Whether the asker stands behind the gates, which its call then passed already."""
-    return any(hook.name == name for hook in turn.plan.behind_gates)
+    return any(hook.mark == name for hook in turn.plan.behind_gates)
 
 
 async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> ToolCall | Refused | Asker:
@@ -204,21 +206,16 @@ async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> 
                 file_verdict(turn, "before_tool", hook.name, "allow", verdict.why, call=call.id, where=where)
             return call
         args = verdict.value
-        file_verdict(
-            turn,
-            "before_tool",
-            hook.name,
-            "allow",
-            verdict.why,
-            call=call.id,
-            before=call.args,
-            after=args,
-            where=where,
-        )
-        return replace(call, args=args)
+        if isinstance(args, Mapping):
+            file_verdict(
+                turn, "before_tool", hook.name, "allow", verdict.why, call=call.id, before=call.args, after=args,
+                where=where,
+            )  # fmt: skip
+            return replace(call, args=args)
+        verdict = Deny(f"rule {hook.name!r} failed: it allowed a {type(args).__name__} in place of the arguments")
     if isinstance(verdict, Ask):
         file_verdict(turn, "before_tool", hook.name, "ask", "", call=call.id, where=where)
-        return Asker(ask=verdict, by=hook.name, args=call.args)
+        return Asker(ask=verdict, by=hook.name, mark=hook.mark, args=call.args)
     if not isinstance(verdict, Deny):
         verdict = Deny(f"rule {hook.name!r} failed: it returned {type(verdict).__name__}, not Allow, Deny or Ask")
     file_verdict(
@@ -284,11 +281,13 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
             value = await tool.handler(call.args, context)
         else:
             value = await _maybe(await asyncio.to_thread(tool.handler, call.args, context))
-    except _Unwind:
-        return _asked(context, started)
-    except Exception as error:  # noqa: BLE001 - a rule or handler that fails is told to the model
+    except BaseException as error:  # noqa: BLE001 - whatever a handler ends with, it asked or it failed
+        if _is_ours(error):
+            raise
         if context.asked is not None:
             return _asked(context, started)
+        if not isinstance(error, (Exception, asyncio.CancelledError)):
+            raise
         text = error_text(str(error) or type(error).__name__)
         return Handled(result=ToolResult(), status="failed", text=text, started_at=started, ended_at=now())
     if context.asked is not None:
@@ -297,6 +296,14 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
         return Handled(result=ToolResult(), status="asked", ask=value, started_at=started)
     result = as_result(value)
     return Handled(result=result, status=result.status or "returned", started_at=started, ended_at=now())
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether this ends the take: somebody cancelled it. A cancelled task of the handler's own is its failure."""
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit))
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _asked(context: CallContext, started: datetime) -> Handled:
@@ -342,6 +349,8 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
             verdict = await hook.call(turn, returned)
         except Exception as error:  # noqa: BLE001 - a rule or handler that fails is told to the model
             verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}: {error}")
+        if isinstance(verdict, Allow) and not _is_readable(verdict.value):
+            verdict = Deny(f"rule {hook.name!r} failed: it allowed something else than a Returned with parts")
         if isinstance(verdict, Allow):
             if verdict.value is not UNSET:
                 file_verdict(
@@ -362,6 +371,12 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
         if verdict.halt:
             turn.stop(Stop(verdict.reason))
     return returned
+
+
+def _is_readable(value: object) -> bool:
+    """Whether an after-rule left a result that the model can read, or left it alone."""
+    content: object = value.content if isinstance(value, Returned) else None
+    return value is UNSET or (isinstance(content, tuple) and all(isinstance(part, PARTS) for part in content))
 
 
 def return_call(
