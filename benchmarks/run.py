@@ -1,0 +1,67 @@
+"""The benchmarks, with their tables.
+
+    python -m benchmarks.run [--fake] [--http] [--rounds 9] [--only TEXT] [--out FILE.json]
+
+``--fake`` are the rows without network, ``--http`` those beside plain aiohttp loops; without either, both. Trust CPU
+and ratios; wall times only on a quiet machine. Budgets are stated in docs/decisions and checked by tests/bench.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks import in_process, over_http
+
+
+def main() -> int:
+    """Measures, prints, writes."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--fake", action="store_true", help="the rows without network")
+    arguments.add_argument("--http", action="store_true", help="the rows beside plain aiohttp loops")
+    arguments.add_argument("--rounds", type=int, default=9, help="blocks of each HTTP row")
+    arguments.add_argument("--only", default="", help="HTTP rows whose name holds this text")
+    arguments.add_argument("--out", type=Path, help="where to write the figures; the table goes beside them")
+    options = arguments.parse_args()
+    both = not options.fake and not options.http
+    told: dict[str, Any] = {"machine": _machine()}
+    tables: list[str] = [" ".join(f"{name}={value}" for name, value in told["machine"].items())]
+    if options.fake or both:
+        rows = asyncio.run(in_process.measured())
+        told["without network"] = msgspec.to_builtins(rows)
+        tables.append(in_process.table(rows))
+        print(tables[-1], flush=True)
+    if options.http or both:
+        pairs = over_http.measured(options.rounds, options.only)
+        told["over http"] = msgspec.to_builtins(pairs)
+        tables.append(over_http.table(pairs))
+        print(tables[-1], flush=True)
+    if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(told, indent=1) + "\n")
+        options.out.with_suffix(".txt").write_text("\n\n".join(tables) + "\n")
+    return 0
+
+
+def _machine() -> dict[str, str]:
+    """What the figures were taken on, as far as it matters."""
+    busy = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "cores": str(os.cpu_count()),
+        "load": busy,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
