@@ -228,5 +228,7 @@ def _with_manifest(plan: Plan, spec: AgentSpec, features: Sequence[Feature], mod
     if names := [f.name for f in flatten(features)]:
         manifest["features"] = names
     for more in plan.manifests:
-        manifest.update(more)
+        for name, value in more.items():
+            held = manifest.get(name)
+            manifest[name] = {**held, **value} if isinstance(held, dict) and isinstance(value, dict) else value
     return replace(spec, tools=tuple(plan.tools.values()), manifest=manifest, digest=digest(canonical(manifest)))

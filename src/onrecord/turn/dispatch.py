@@ -146,6 +146,10 @@ async def _admit(
         text = error_text(f'Tool "{call.name}" is not available.')
         return_call(turn, call, round_id, "absent", (Text(text),), cause)
         return None
+    if tool.traits and (feature := turn.plan.unread(tool)):
+        text = error_text(f"Permission denied: this tool needs {feature!r}, which is not part of this agent")
+        return_call(turn, call, round_id, "denied", (Text(text),), cause)
+        return None
     seen = batch.seen if batch.seen is not None else {**turn.working.data, **batch.data}
     context = CallContext(turn, call, "", seen, batch.scope)
     # A handler that asked is run again from its top; its call passed every rule before it first ran.

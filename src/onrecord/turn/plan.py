@@ -96,6 +96,10 @@ class Plan:
         """The model, unless it is a function of the turn."""
         return None if callable(self.model) else cast(Model, self.model)
 
+    def unread(self, tool: Tool) -> str:
+        """The feature that a trait of this tool needs and that is not mounted, or an empty string."""
+        return next((feature.name for feature in armed_by(tool) if feature.name not in self.features), "")
+
     def offers(self, allowed: tuple[str, ...] | None) -> tuple[Offer, ...]:
         """Registered tools of an allow-list as offers, in the agent's order. ConfigurationError for an unknown id."""
         held = self._offers.get(allowed)
@@ -125,10 +129,11 @@ def compile_plan(
     """Mounts everything into the plan. ``first`` are hooks of the core and the director, before the features'."""
     mounted = list(first)
     mounted += [(feature.name, feature.hooks(plan.spec)) for feature in flatten(features)]
+    register_tools(plan, (*tools, *(t for _, h in mounted for t in h.tools)))
+    if armed := _armed(plan, features):
+        mounted += armed
+        register_tools(plan, (*tools, *(t for _, h in mounted for t in h.tools)))
     plan.features = tuple(name for name, _ in mounted)
-    offered = (*tools, *(t for _, h in mounted for t in h.tools))
-    register_tools(plan, offered)
-    mounted += [(f"trait of {t.id}", h) for t, h in _armed(plan, features)]
     _mount_moments(plan, mounted)
     _mount_state(plan, mounted)
     static = [i for _, h in mounted for i in h.instructions if i.only_if is None]
@@ -167,17 +172,20 @@ def register_tools(plan: Plan, tools: Iterable[Tool | Toolset]) -> None:
     plan.toolsets = tuple(toolsets)
 
 
-def _armed(plan: Plan, features: Sequence[Feature]) -> list[tuple[Tool, Hooks]]:
+def _armed(plan: Plan, features: Sequence[Feature]) -> list[tuple[str, Hooks]]:
     """Hooks of features that traits of registered tools mount by themselves."""
-    found: dict[str, tuple[Tool, Hooks]] = {}
+    found: dict[str, Hooks] = {}
     names = {f.name for f in flatten(features)}
     for tool in plan.tools.values():
-        for trait in tool.traits:
-            feature = trait.arms()
-            name = getattr(feature, "name", "")
-            if feature is not None and name not in names and name not in found:
-                found[name] = (tool, feature.hooks(plan.spec))  # type: ignore[attr-defined]
-    return list(found.values())
+        for feature in armed_by(tool):
+            if feature.name not in names and feature.name not in found:
+                found[feature.name] = feature.hooks(plan.spec)
+    return list(found.items())
+
+
+def armed_by(tool: Tool) -> Iterable[Feature]:
+    """The features that a tool's traits need to be read by."""
+    return [cast("Feature", feature) for trait in tool.traits if (feature := trait.arms()) is not None]
 
 
 def _mount_moments(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
@@ -213,6 +221,8 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.folds = Folds(folds)
     plan.codec = EntryCodec(b for _, h in mounted for b in h.bodies)
     plan.options = frozenset({Silenced, *(o for _, h in mounted for o in h.options)})
-    plan.watch = tuple(w for _, h in mounted for w in h.watch)
+    for watch in (w for _, h in mounted for w in h.watch):
+        if watch not in plan.watch:  # given twice, it still looks once
+            plan.watch = (*plan.watch, watch)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
     plan.forget = tuple(h.forget for _, h in mounted if h.forget is not None)
