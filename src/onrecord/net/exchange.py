@@ -149,6 +149,7 @@ class Exchange:
     ) -> None:
         if self._reply is not None:
             self._reply.cut()
+            self._reply = None  # the two would keep each other until a garbage collection
 
     async def _send(self, endpoint: Endpoint, proxy: str | None, watch: Watch) -> Response:
         client, content = self._client, self._body

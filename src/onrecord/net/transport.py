@@ -188,6 +188,11 @@ def _wire_class() -> Any:
             self.heard = True
             super().data_received(data)
 
+        def resume_reading(self, *args: Any, **named: Any) -> None:
+            # aiohttp calls this after each chunk that is taken out, and would start its parser over nothing each time.
+            if getattr(self, "_reading_paused", True):
+                super().resume_reading(*args, **named)
+
         def connection_lost(self, exc: BaseException | None) -> None:
             self.lost = exc
             super().connection_lost(exc)
