@@ -222,6 +222,18 @@ def test_a_swap_that_changes_the_kind_of_a_unit_opens_and_closes_entries_anew() 
         assert wire.wire(asked).body == fresh_body(wire, asked)
 
 
+def test_a_marked_unit_that_no_longer_fits_its_slot_is_marked_all_the_same() -> None:
+    """A swap changed its kind; a swap for something that is no round changes nothing."""
+    wire = MergingWire()
+    seen = settled("r", calls=[call("r", 0, result=(Text("t"), Image(url="https://h/i")))])
+    swaps = (Swap(unit=1, call=0, shows=(Text("t"),)), Swap(unit=0, call=0, shows=(Text("x"),)))
+    held = request(user("q"), said(seen), user("w", id="u1"))
+    asked = replace(held, view=View(spans=(Span(0, 3),), swaps=swaps, marks=(1,)))
+    body = wire.wire(asked).body
+    assert body.count(b'"mark":true') == 1
+    assert b'"text":"t"},"mark":true}' in body
+
+
 def test_turn_text_ends_the_leading_instructions() -> None:
     """What comes after it stays in its place."""
     wire = MergingWire()

@@ -11,12 +11,13 @@ import pytest
 
 from onrecord.conversation.content import File
 from onrecord.errors import ConfigurationError, ModelError
-from onrecord.models.chunks import Finished, TextChunk
+from onrecord.models.chunks import CallChunk, Finished, TextChunk
 from onrecord.models.names import model_named
 from onrecord.models.request import Request
 from onrecord.models.retry import Reliable
 from onrecord.providers.openai_chat.client import Key, merged_headers, openai
 from onrecord.providers.openai_compatible import VENDORS, available, openai_compatible
+from onrecord.providers.openai_compatible.vendors import named as vendor_named
 from tests.models.requests import request, user
 from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Peer, answering, chunk, serving
 from tests.providers.chat_server import (
@@ -174,6 +175,7 @@ def test_a_key_is_never_shown() -> None:
     assert SECRET not in f"{key!r} {model!r} {model.card!r} {vars(model)!r}"
     with pytest.raises(TypeError):
         pickle.dumps(key)
+    assert (Key().hint, Key(variable="A_KEY").hint) == ("pass api_key=", "set the environment variable A_KEY")
 
 
 async def test_openai_takes_an_organization() -> None:
@@ -198,6 +200,16 @@ def test_a_named_model_waits_and_knows_where_it_lives(provider: str, monkeypatch
     assert model_named(f"{provider}:m").card.base_url == "http://elsewhere/v1"
     with pytest.raises(ConfigurationError):
         model_named(f"{provider}:")
+
+
+def test_names_that_mean_nothing_are_refused_with_the_nearest_that_does() -> None:
+    """When the agent is made."""
+    for name, hint in (("opnai:m", "'openai'"), ("nobody-at-all:m", "known providers")):
+        with pytest.raises(ConfigurationError) as caught:
+            model_named(name)
+        assert hint in caught.value.hint
+    with pytest.raises(ConfigurationError):
+        vendor_named("nobody", "m")
 
 
 def test_openrouter_asks_the_model_s_own_vendor_first() -> None:
@@ -293,3 +305,15 @@ async def test_cancelling_a_stream_cuts_the_call() -> None:
         task.cancel()
         await asyncio.wait_for(gone.wait(), 5)
     assert task.cancelled()
+
+
+async def test_calls_come_out_whole() -> None:
+    """At the end of the reply."""
+    parts = (
+        [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}],
+        [{"index": 0, "function": {"arguments": "}"}}],
+    )
+    events = sse(*(delta(tool_calls=part) for part in parts), delta(finish="tool_calls"))
+    async with serving(answering(SSE_HEAD + chunk(events) + LAST_CHUNK)) as server:
+        out = await ask(model_at(server), request(user("hi")))
+    assert out == [CallChunk(wire_id="a", name="f", raw_args="{}"), Finished(finish="calls", model="m-1")]

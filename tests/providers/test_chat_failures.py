@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onrecord.errors import ModelError
-from onrecord.models.chunks import Attempted, CallChunk, Chunk, Finished, TextChunk
-from onrecord.models.request import Settings
+from onrecord.models.chunks import Attempted, Chunk, TextChunk
 from onrecord.models.retry import Reliable
 from tests.models.requests import request, user
 from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Peer, Script, answering, chunk, serving
@@ -158,15 +157,3 @@ async def test_a_busy_error_inside_a_stream_that_had_not_begun_is_asked_again() 
     out, error, requests, waits = await with_waits(each(busy, GOOD))
     assert error is None
     assert (out[1:], requests, waits) == (SAID, 2, [3.0])
-
-
-async def test_calls_come_out_whole() -> None:
-    """At the end of the reply."""
-    parts = (
-        [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}],
-        [{"index": 0, "function": {"arguments": "}"}}],
-    )
-    events = sse(*(delta(tool_calls=part) for part in parts), delta(finish="tool_calls"))
-    async with serving(answering(SSE_HEAD + chunk(events) + LAST_CHUNK)) as server:
-        out = await ask(model_at(server), request(user("hi"), settings=Settings(temperature=0.0)))
-    assert out == [CallChunk(wire_id="a", name="f", raw_args="{}"), Finished(finish="calls", model="m-1")]

@@ -140,3 +140,12 @@ def test_a_server_whose_events_always_differ_is_read_the_long_way_after_a_while(
             assert list(parser.feed(data)) == [TextChunk("a")]
         assert (parser._tries < 8) is kept
         assert (parser._matched > 0) is kept
+
+
+@pytest.mark.parametrize("middle", [b'a"b', b"a\\", b"a\x01", b"\xff", b'a","content":"b'])
+def test_what_stands_in_the_place_of_a_text_but_is_no_string_is_read_the_long_way(middle: bytes) -> None:
+    """Between the same words as always."""
+    events = [b'{"choices":[{"delta":{"content":"%b"}}]}' % text for text in (b"a", b"b", middle, b"c")]
+    short = Parser("acme", Dialect())
+    assert outcome(short, events) == outcome(LongWay("acme", Dialect()), events)
+    assert short._shape is not None

@@ -15,6 +15,7 @@ from onrecord.conversation.messages import ContextMessage, Continuation, Note, U
 from onrecord.models.lanes import portable_id
 from onrecord.models.model import ModelCard, scope_of
 from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_compatible import openai_compatible
 from tests.models.requests import CARD, PLAIN, call, context, native, projection, request, said, settled, user
 
 pytestmark = pytest.mark.unit
@@ -343,3 +344,17 @@ def test_what_native_data_alone_could_say_is_an_issue_elsewhere_and_only_where_i
     assert (issue.unit, issue.what) == (1, "a video")
     hidden = request(user("q"), conversation=held, scope="other")
     assert wire.wire(replace(hidden, view=replace(hidden.view, spans=()))).issues == ()
+
+
+def test_d3_another_key_or_header_keeps_native_replay_and_nothing_stored_holds_a_key() -> None:
+    """The scope has no room for credentials; what is stored of a reply is its items and that scope."""
+    first, second = (
+        openai_compatible("http://localhost:1/v1", "m", api_key=key, headers={"X-Tenant": key}, provider="acme")
+        for key in ("sk-first", "sk-second")
+    )
+    scope = scope_of(first.card, "conversation-1")
+    assert scope == scope_of(second.card, "conversation-1")
+    held = Conversation.of((user("q"), said(settled("r", "hi", continuation=native(ITEM, scope=scope)))))
+    for model in (first, second):
+        assert ITEM in model.wire(request(conversation=held, scope=scope)).body
+    assert "sk-" not in msgspec.json.encode(list(held.messages)).decode() + scope

@@ -22,6 +22,8 @@ __all__ = ("VENDORS", "Available", "Vendor", "available", "named", "openai_compa
 
 _PROBE_S = 0.3
 _UNKNOWN = Dialect(keeps=("reasoning_content",))
+# Chat templates of models raise an error for a system message that is not the first.
+_ONE_SYSTEM = replace(_UNKNOWN, one_system=True)
 
 
 class Vendor(Struct, frozen=True, kw_only=True):
@@ -86,13 +88,13 @@ VENDORS: Mapping[str, Vendor] = {
     "llamacpp": Vendor(
         url="http://localhost:8080/v1",
         about="A model served by llama.cpp on this machine.",
-        # Chat templates raise an error for a system message that is not the first.
-        dialect=replace(_UNKNOWN, one_system=True, thinking=None),
+        dialect=replace(_ONE_SYSTEM, thinking=None),
         card=_card(files=False),
     ),
     "vllm": Vendor(
         url="http://localhost:8000/v1",
         about="A model served by vLLM on this machine.",
+        dialect=_ONE_SYSTEM,
         card=_card(audio=True, files=False),
     ),
 }
