@@ -127,7 +127,5 @@ def preset(
     ``extra`` goes into the request body as given. Raises ConfigurationError for an unknown model name.
     """
     held = model_named(model) if isinstance(model, str) else model
-    settings = Settings(
-        temperature=temperature, top_p=top_p, max_tokens=max_tokens, stop=stop, seed=seed, extra=extra
-    )
+    settings = Settings(temperature=temperature, top_p=top_p, max_tokens=max_tokens, stop=stop, seed=seed, extra=extra)
     return Preset(held, settings)
