@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Input, Said
+from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started, Woke
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Delta
-from onrecord.errors import ConfigurationError
+from onrecord.errors import ConfigurationError, UsageError
 from onrecord.jsonio import Json, canonical, digest
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
@@ -173,8 +173,18 @@ def _order(
         from onrecord.conversation.transcript import messages_from
 
         history = Conversation.of(messages_from(history))
+    if isinstance(input, str):
+        if not input.strip():
+            raise UsageError("a message needs words", code="input-invalid", hint="there was nothing but white space")
+        input = Said(input)
+    elif not isinstance(input, (Said, Happened, Started, Woke, Answered)):
+        raise UsageError(
+            f"a turn takes a text or an input, not {type(input).__name__}",
+            code="input-invalid",
+            hint="inputs are Said, Happened, Started, Woke and Answered",
+        )
     return Order(
-        input=Said(input) if isinstance(input, str) else input, session=session, context=context,
+        input=input, session=session, context=context,
         options=tuple(options), history=history,
     )  # fmt: skip
 
@@ -184,6 +194,8 @@ def _compiled(
     features: Sequence[Feature], output: Any, context: Any, rounds: int,
 ) -> Plan:  # fmt: skip
     chosen = model_named(model) if isinstance(model, str) else model
+    if not callable(chosen) and not hasattr(chosen, "card"):
+        raise ConfigurationError(f"model must be a name, a model or a function of the turn, not {type(model).__name__}")
     if not isinstance(instructions, str) and not callable(instructions):
         raise ConfigurationError("instructions must be a text or a function of the turn")
     spec = AgentSpec(

@@ -145,9 +145,13 @@ def compile_plan(
 def flatten(features: Iterable[Feature]) -> Iterable[Feature]:
     """Features in list order, each bundle followed by what it holds."""
     for feature in features:
-        if not callable(getattr(feature, "hooks", None)) or not getattr(feature, "name", ""):
+        if (
+            isinstance(feature, type)
+            or not callable(getattr(feature, "hooks", None))
+            or not getattr(feature, "name", "")
+        ):
             raise ConfigurationError(
-                f"{type(feature).__name__} in features= is no feature",
+                f"{getattr(feature, '__name__', type(feature).__name__)!r} in features= is no feature",
                 hint="a feature has a name and hooks(spec); rules are made with @before_tool, @on_input and so on",
             )
         yield feature

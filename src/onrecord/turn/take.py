@@ -13,7 +13,7 @@ from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask, Input, Said, input_key, row_key, turn_id
 from onrecord.conversation.outgoing import Delta, Outcome
-from onrecord.errors import AnswerRefused, MessageDenied, ModelError, TurnError
+from onrecord.errors import AnswerRefused, ConfigurationError, MessageDenied, ModelError, TurnError
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.record.kinds import (
@@ -234,10 +234,15 @@ def _configure(turn: Turn) -> None:
     plan, about = turn.plan, dict[str, str]()
     if callable(plan.model):
         chosen = plan.model(turn)
+        if not isinstance(chosen, str) and not hasattr(chosen, "card"):
+            raise ConfigurationError(f"model= returned {type(chosen).__name__}, neither a name nor a model")
         turn.model = model_named(chosen) if isinstance(chosen, str) else cast(Model, chosen)
         about["model"] = turn.model.card.name
     if callable(plan.instructions):
-        turn.instructions = str(plan.instructions(turn))
+        said = plan.instructions(turn)
+        if not isinstance(said, str):
+            raise ConfigurationError(f"instructions= returned {type(said).__name__}, not a text")
+        turn.instructions = said
         about["instructions"] = f"{len(turn.instructions)} characters"
     else:
         turn.instructions = cast(str, plan.instructions)

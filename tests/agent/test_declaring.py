@@ -1,0 +1,258 @@
+"""Declaring an agent: what is checked when it is built, and what can be given anew (architecture §13)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import UnsetType
+
+from onrecord.agent import Agent
+from onrecord.errors import ConfigurationError, ToolInvalid
+from onrecord.testing import ScriptedModel, call
+from onrecord.turn.answer import Typed
+from onrecord.turn.director import Stage
+from onrecord.turn.moments import Hooks
+from onrecord.turn.turn import Turn
+from tests.turn.acting import Named, read, tool, turn
+
+pytestmark = pytest.mark.unit
+
+SHORTHAND = {"cidade": {"type": "string"}}
+
+
+@pytest.mark.parametrize("rounds", [-1, 1.5, 51, True, "5", None])
+def test_181_rounds_are_a_whole_number_up_to_fifty(rounds: Any) -> None:
+    """Named with the value, and refused before anything runs (case 181; zero is allowed: it sends no tools)."""
+    with pytest.raises(ConfigurationError, match=f"rounds must be a whole number from 0 to 50, got {rounds!r}"):
+        Agent(ScriptedModel(), rounds=rounds)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 50])
+def test_181_the_last_given_rounds_count(rounds: int) -> None:
+    """Five when nothing is said (case 181)."""
+    agent: Agent[Any, Any] = Agent(ScriptedModel())
+    assert agent.spec.rounds == 5
+    assert agent.with_(rounds=3).with_(rounds=rounds).spec.rounds == rounds
+
+
+def test_a1_two_tools_of_one_id_are_refused_by_name() -> None:
+    """Ids must be unique: the model calls by them (case A1, README decision 4)."""
+    with pytest.raises(ToolInvalid, match="two tools have the id 'lookup'") as refused:
+        Agent(ScriptedModel(), tools=[tool("lookup"), tool("lookup")])
+    assert refused.value.hint == "ids must be unique: the model calls by them"
+    assert refused.value.code == "tool-invalid"
+
+
+def test_184_a_third_tool_named_like_a_listed_one_is_refused() -> None:
+    """However the list was put together (case 184)."""
+    with pytest.raises(ToolInvalid, match="two tools have the id 'a'"):
+        Agent(ScriptedModel(), tools=[*[tool("a"), tool("b")], tool("a")])
+
+
+@pytest.mark.parametrize("parameters", [SHORTHAND, {"type": "string"}, {}, [], "object", None])
+def test_parameters_that_are_no_json_schema_object_are_refused(parameters: Any) -> None:
+    """A vendor would accept them and never call the tool; an action's shorthand is the usual slip (seed 001)."""
+    with pytest.raises(ToolInvalid, match="tool 'preco': parameters must be a JSON Schema object") as refused:
+        tool("preco", parameters=parameters)
+    assert refused.value.hint == 'write {"type": "object", "properties": {...}, "required": [...]}'
+
+
+def test_the_properties_of_parameters_are_an_object_too() -> None:
+    """A list of names is not a schema."""
+    with pytest.raises(ToolInvalid, match='the "properties" of parameters must be an object'):
+        tool("preco", parameters={"type": "object", "properties": ["cidade"]})
+
+
+def test_a_tool_without_parameters_takes_none() -> None:
+    """And is sent as such."""
+    assert tool("now").parameters == {"type": "object", "properties": {}}
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a15_a_size_limit_is_positive_and_leaving_it_out_turns_it_off(size: int) -> None:
+    """Zero is not off, and the hint says so (case A15)."""
+    with pytest.raises(ToolInvalid, match=f"max_result_size_chars must be positive, got {size}") as refused:
+        tool(max_result_size_chars=size)
+    assert refused.value.hint == "leave it out for no limit"
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        (lambda: tool(""), "a tool needs an id"),
+        (lambda: tool(3), "a tool needs an id"),  # type: ignore[arg-type]
+        (lambda: tool("x", 3), "tool 'x': the handler is not callable"),  # type: ignore[arg-type]
+        (lambda: Agent(ScriptedModel(), tools=[print]), "'print' in tools= is neither a tool nor a toolset"),  # type: ignore[list-item]
+    ],
+)
+def test_what_is_no_tool_is_refused(made: Any, problem: str) -> None:
+    """With what to do about it."""
+    with pytest.raises(ToolInvalid, match=problem):
+        made()
+
+
+async def plain(turn: Turn, call: Any) -> None:
+    """A function that nobody made a rule of."""
+
+
+@pytest.mark.parametrize("feature", [plain, object(), Named("", Hooks()), Typed, "typed", None])
+def test_a9_what_is_no_feature_is_refused(feature: Any) -> None:
+    """A bare function, a class, a feature without a name (case A9)."""
+    with pytest.raises(ConfigurationError, match="in features= is no feature") as refused:
+        Agent(ScriptedModel(), features=[feature])
+    assert refused.value.hint
+
+
+def test_a7_a_hook_at_a_moment_that_does_not_exist_is_refused() -> None:
+    """The slip is named; the moments are the fields of `Hooks` (cases A7, A8: our decorators know their moment)."""
+    with pytest.raises(TypeError, match="before_toll"):
+        Hooks(before_toll=plain)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"name": ""}, "an agent needs a name"),
+        ({"model": "opnai:gpt-5-mini"}, "unknown model provider in 'opnai:gpt-5-mini'"),
+        ({"model": 42}, "model must be a name, a model or a function of the turn, not int"),
+        ({"model": None}, "model must be a name, a model or a function of the turn, not NoneType"),
+        ({"instructions": 42}, "instructions must be a text or a function of the turn"),
+        ({"colour": "blue"}, "Agent has no parameter 'colour'"),
+    ],
+)
+def test_a_declaration_that_cannot_work_is_refused(given: dict[str, Any], problem: str) -> None:
+    """When the agent is built."""
+    agent: Agent[Any, Any] = Agent(ScriptedModel())
+    with pytest.raises(ConfigurationError, match=problem):
+        agent.with_(**given)
+
+
+def test_an_unknown_provider_is_told_the_nearest() -> None:
+    """A typo is corrected, anything else gets the list."""
+    with pytest.raises(ConfigurationError) as typo:
+        Agent("opnai:gpt-5-mini")
+    assert typo.value.hint == "did you mean 'openai'?"
+    with pytest.raises(ConfigurationError) as unknown:
+        Agent("zzz")
+    assert unknown.value.hint.startswith("known providers: ")
+
+
+# ---- with_ -----------------------------------------------------------------------------------------------------------
+
+
+async def test_with_gives_some_parameters_anew_and_leaves_the_agent_as_it_was() -> None:
+    """A new agent, compiled anew."""
+    model = ScriptedModel("a", "b")
+    agent: Agent[Any, Any] = Agent(model, name="ana", instructions="One.", tools=[tool("x")])
+    other = agent.with_(instructions="Two.", tools=[])
+    await turn(agent)
+    await turn(other)
+    assert [read(r)["system"] for r in model.requests] == ["One.", "Two."]
+    assert [read(r)["tools"] for r in model.requests] == [["x"], []]
+    assert (agent.name, other.name) == ("ana", "ana")
+
+
+def test_with_checks_like_the_constructor() -> None:
+    """Nothing slips in later."""
+    agent: Agent[Any, Any] = Agent(ScriptedModel())
+    with pytest.raises(ConfigurationError, match="rounds must be"):
+        agent.with_(rounds=99)
+
+
+async def test_a_list_that_changes_later_changes_nothing() -> None:
+    """An agent is what it was when it was built."""
+    tools, model = [tool("a")], ScriptedModel("x")
+    agent: Agent[Any, Any] = Agent(model, tools=tools)
+    tools.append(tool("b"))
+    await turn(agent)
+    assert read(model.requests[0])["tools"] == ["a"]
+
+
+def test_an_agent_shows_what_it_is() -> None:
+    """In one line, without its instructions."""
+    agent: Agent[Any, Any] = Agent(ScriptedModel(), name="ana", tools=[tool("x")], instructions="secret")
+    assert repr(agent) == "Agent('scripted:script', name='ana', 1 tools)"
+
+
+# ---- functions of the turn -------------------------------------------------------------------------------------------
+
+
+async def test_151_model_and_instructions_may_be_functions_of_the_turn() -> None:
+    """Asked once per turn, however many rounds it has, and filed (case 151)."""
+    from onrecord.record.kinds import ModelRequested, Noted
+    from tests.turn.acting import bodies
+
+    big, asked = ScriptedModel(call("x"), "done"), list[str]()
+
+    def model(turn: Turn) -> Any:
+        asked.append("model")
+        return big
+
+    def instructions(turn: Turn) -> str:
+        asked.append(f"instructions for {turn.context}")
+        return "Be kind."
+
+    agent: Agent[Any, Any] = Agent(model, instructions=instructions, tools=[tool("x")])
+    result = await turn(agent, context="ana")
+    assert asked == ["model", "instructions for ana"]
+    assert [read(r)["system"] for r in big.requests] == ["Be kind.", "Be kind."]
+    assert [b.model for b in bodies(result, ModelRequested)] == ["scripted:script"] * 2
+    (noted,) = bodies(result, Noted)
+    assert (noted.by, noted.about["model"]) == ("configure", "scripted:script")
+    assert "kind" not in repr(noted)
+    assert agent.spec.manifest["model"] == "function"
+
+
+async def test_151_a_function_may_name_its_model() -> None:
+    """By the names that ``model=`` takes (case 151)."""
+    agent: Agent[Any, Any] = Agent(lambda _: "offline")
+    assert (await turn(agent, "hello")).text
+
+
+async def test_151_fixed_ones_file_nothing() -> None:
+    """What is known from the declaration is in the manifest (case 151: returns nothing, key absent)."""
+    from onrecord.record.kinds import Noted
+    from tests.turn.acting import bodies
+
+    assert bodies(await turn(Agent(ScriptedModel("x"), instructions="Base.")), Noted) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"model": lambda _: 42}, "model= returned int, neither a name nor a model"),
+        ({"model": lambda _: "opnai:x"}, "unknown model provider in 'opnai:x'"),
+        ({"model": ScriptedModel(), "instructions": lambda _: None}, "instructions= returned NoneType, not a text"),
+    ],
+)
+async def test_a_function_that_returns_something_else_is_refused_by_name(given: dict[str, Any], problem: str) -> None:
+    """Before any request."""
+    with pytest.raises(ConfigurationError, match=problem):
+        await turn(Agent(**given))
+
+
+async def test_they_see_the_turn_as_it_was_admitted() -> None:
+    """They may look at the input, the conversation so far and the session's data."""
+    seen: list[Any] = []
+
+    def instructions(turn: Turn) -> str:
+        seen.append((turn.is_new, len(turn.conversation.messages), dict(turn.data), turn.spec.name))
+        return ""
+
+    agent: Agent[Any, Any] = Agent(ScriptedModel("a", "b"), instructions=instructions, name="ana")
+    first = await turn(agent)
+    await turn(agent, session=first.session)
+    assert seen == [(True, 1, {}, "ana"), (False, 3, {}, "ana")]
+
+
+async def test_a_director_is_given_like_anything_else() -> None:
+    """The plain agent is the one whose director always speaks."""
+    seen: list[UnsetType | str] = []
+
+    class Quiet:
+        async def direct(self, turn: Turn, stage: Stage, /) -> None:
+            seen.append(turn.spec.name)
+
+    result = await turn(Agent(ScriptedModel(), director=Quiet()))
+    assert (seen, result.status) == (["agent"], "silent")
