@@ -57,7 +57,10 @@ class Written(Struct, frozen=True, kw_only=True):
     def check(self, stored: Head) -> None:
         """Raises SessionConflict unless this is the next version, StoreError when it does not fit what is stored."""
         if self.expected != stored.version or self.after.generation < stored.generation:
-            raise SessionConflict(self.key.id, expected=self.expected, found=stored.version)
+            conflict = SessionConflict(self.key.id, expected=self.expected, found=stored.version)
+            if self.after.generation < stored.generation:
+                conflict.hint = "its history was reset after this work began: load the session again"
+            raise conflict
         if self.kept > stored.messages:
             raise _unfit(self.key, f"keeps {self.kept} messages, but {stored.messages} are stored")
         if self.entries[0][0].seq != stored.seq:

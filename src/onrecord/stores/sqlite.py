@@ -110,7 +110,7 @@ class SqliteStore:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
 
@@ -131,7 +131,7 @@ class SqliteStore:
                 return None
             rows = connection.execute(_MESSAGES, _span(row[0]))
             with self._reading(key, "a message"):
-                conversation = Conversation.of(decode_message(body) for (body,) in rows)
+                conversation = Conversation.of([decode_message(body) for (body,) in rows])
         with self._reading(key, "the state"):
             session = decode_state(row[5], conversation)
         if not Head(*row[1:5]).is_of(session):

@@ -91,27 +91,23 @@ def damaged(path: str, what: str) -> StoreError:
 
 def unusable_path(path: str) -> StoreError | None:
     """Why a file cannot be opened or made at this path, where the path alone says so."""
-    file = Path(path)
+    try:
+        code, what, hint = _unusable(Path(path))
+    except PermissionError:
+        code, what, hint = "store-readonly", "is in a folder that may not be entered", "check the folder's permissions"
+    return StoreError(f"the store {path!r} {what}", code=code, hint=hint) if code else None
+
+
+def _unusable(file: Path) -> tuple[str, str, str]:
     folder = file.parent
     if file.is_dir():
-        return StoreError(
-            f"the store {path!r} is a folder", code="store-is-folder", hint="name a file inside it, such as onrecord.db"
-        )
+        return "store-is-folder", "is a folder", "name a file inside it, such as onrecord.db"
     if not folder.is_dir():
         there = "is not a folder" if folder.exists() else "does not exist"
-        return StoreError(
-            f"the store {path!r} cannot be made: its folder {there}",
-            code="store-no-folder",
-            hint="make the folder first",
-        )
+        return "store-no-folder", f"cannot be made: its folder {there}", "make the folder first"
     if file.exists() and not os.access(file, os.R_OK):
-        return StoreError(
-            f"the store {path!r} cannot be read", code="store-readonly", hint="check the permissions of the file"
-        )
+        return "store-readonly", "may not be read", "check the permissions of the file"
     if not os.access(folder, os.W_OK):
-        return StoreError(
-            f"the store {path!r}: its folder cannot be written",
-            code="store-readonly",
-            hint="SQLite keeps a log beside its file: check the permissions of the folder",
-        )
-    return None
+        hint = "SQLite keeps a log beside its file: check the permissions of the folder"
+        return "store-readonly", "is in a folder that may not be written", hint
+    return "", "", ""

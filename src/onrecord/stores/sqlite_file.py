@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from onrecord.errors import StoreError
+from onrecord.errors import MissingDependency, StoreError
 from onrecord.stores.sqlite_faults import fault, moved, passing, unfit
 from onrecord.stores.sqlite_schema import connect
 
@@ -28,6 +28,7 @@ __all__ = ("SqliteFile", "transaction")
 
 T = TypeVar("T")
 
+_CLOSING_S = 0.002
 _EXIT_S = 10.0
 """Seconds that a process which ends without closing a store waits for what the store still has to write."""
 
@@ -67,6 +68,12 @@ class SqliteFile:
             self._jobs.put(job)
 
     def _start(self) -> None:
+        try:
+            import sqlite3  # noqa: F401  here, where the caller is told; in the thread nobody would be
+        except ImportError:
+            raise MissingDependency(
+                "this Python was built without sqlite3", hint="install a Python that has it, or use another store"
+            ) from None
         # Not joined by the interpreter's own end, which would wait for ever; `_end_all` does it.
         thread = Thread(target=_serve, args=(self._jobs, self._served), name=f"onrecord {self.path}", daemon=True)
         thread.start()
@@ -82,8 +89,8 @@ class SqliteFile:
             if not self._closed and self._thread is not None:
                 self._jobs.put(None)
             self._closed = True
-        if self._thread is not None and self._thread.is_alive():
-            await asyncio.to_thread(self._thread.join)
+        while self._thread is not None and self._thread.is_alive():  # noqa: ASYNC110  an Event belongs to one loop
+            await asyncio.sleep(_CLOSING_S)
 
 
 class _Job:
@@ -121,6 +128,9 @@ class _Served:
         import sqlite3
 
         if connection is not None and self.identity != _identity(self.path):
+            # SQLite would leave its log behind, to be taken for that of the file which is there now.
+            with suppress(sqlite3.Error):
+                connection.execute("pragma wal_checkpoint(truncate)").fetchall()
             _let_go(connection)
             job.tell(None, moved(self.path))
             return None
@@ -184,7 +194,6 @@ def transaction(connection: sqlite3.Connection, kind: str = "immediate") -> Iter
 _running: weakref.WeakKeyDictionary[Thread, SimpleQueue[_Job | None]] = weakref.WeakKeyDictionary()
 
 
-@atexit.register
 def _end_all() -> None:
     """Closes what a process leaves open, after what was asked before is done."""
     threads = [(thread, jobs) for thread, jobs in list(_running.items()) if thread.is_alive()]
@@ -192,3 +201,6 @@ def _end_all() -> None:
         jobs.put(None)
     for thread, _ in threads:
         thread.join(_EXIT_S)
+
+
+atexit.register(_end_all)

@@ -68,13 +68,13 @@ def connect(path: str, synchronous: str) -> sqlite3.Connection:
 def _recognise(path: str) -> None:
     """Reads the file's header without SQLite, which may write to a file just because it opens it."""
     unusable = unusable_path(path)
-    if not Path(path).is_file():
-        if unusable is not None:
-            raise unusable
-        return
     try:
         with Path(path).open("rb") as file:
             header = file.read(_HEADER)
+    except FileNotFoundError:
+        if unusable is not None:
+            raise unusable from None
+        return
     except OSError as error:
         told = f"the store {path!r} cannot be read ({type(error).__name__})"
         raise unusable or StoreError(told, code="store-io", hint="check the disk, then try again") from None

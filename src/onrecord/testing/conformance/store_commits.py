@@ -54,8 +54,9 @@ class CommitsWhole:
         async with opened(make_store) as store:
             session = await store.commit(turn("s"))
             reset = await store.commit(with_history(session, [], kept=0, generation=1))
-            with pytest.raises(SessionConflict):
+            with pytest.raises(SessionConflict) as told:
                 await store.commit(turn(replace(reset, generation=0)))
+            assert "reset" in told.value.hint
             await unchanged(store, reset)
 
     async def test_the_record_goes_on_where_it_ends(self, make_store: MakeStore) -> None:

@@ -1,0 +1,109 @@
+import os
+import shutil
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from onrecord.errors import StoreError
+from onrecord.session.session import Session
+from onrecord.stores import SqliteStore
+from onrecord.testing.conformance.asking import record
+from onrecord.testing.conformance.samples import turn
+from tests.stores.filled import CANARY, filled, outcome
+
+pytestmark = pytest.mark.integration
+
+
+def _garble(path: Path, offset: int, size: int = 512) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\xfe\x01garbage" * (size // 9))
+
+
+async def _tried(path: Path) -> set[str]:
+    """Every call on a damaged file: what it says, and that it says nothing of the content."""
+    codes = set()
+    store = SqliteStore(path)
+    good = await outcome(lambda: store.load("s"))
+    calls: tuple[Callable[[], Awaitable[object]], ...] = (
+        store.sessions,
+        lambda: record(store, "s"),
+        lambda: store.commit(turn(good if isinstance(good, Session) else "s", CANARY)),
+        lambda: store.commit(turn("another", CANARY)),
+    )
+    for end in [good, *[await outcome(call) for call in calls]]:
+        if isinstance(end, StoreError):
+            assert CANARY not in f"{end} {end.hint}"
+            assert end.hint
+            codes.add(end.code)
+    await store.close()
+    return codes
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("kind", ["cut", "garbage", "zeros"])
+async def test_a_damaged_file_gives_an_error_and_no_traceback(tmp_path: Path, kind: str, share: float) -> None:
+    """Wherever it is cut or overwritten, calls either work or say that the file is damaged; none invents a session."""
+    path = tmp_path / "x.db"
+    session = await filled(path, 60)
+    size = path.stat().st_size
+    offset = int(size * share) // 512 * 512 + (100 if share == 0 else 0)
+    if kind == "cut":
+        os.truncate(path, offset)
+    elif kind == "garbage":
+        _garble(path, offset, 8192)
+    else:
+        with path.open("r+b") as file:
+            file.seek(offset)
+            file.write(b"\0" * 8192)
+    copy = tmp_path / "copy.db"
+    shutil.copy(path, copy)
+    codes = await _tried(copy)
+    assert codes <= {"store-corrupt", "store-change", "session-conflict", "store-foreign", "store-io"}
+    store = SqliteStore(path)
+    found = await outcome(lambda: store.load("s"))
+    assert isinstance(found, StoreError) or found is None or _plausible(found, session)
+    if kind == "cut":
+        assert isinstance(found, StoreError)
+        assert found.code == "store-corrupt"
+    await store.close()
+
+
+def _plausible(found: object, session: Session) -> bool:
+    assert isinstance(found, Session)
+    return (found.key, found.version, found.seq) == (session.key, session.version, session.seq)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "update sessions set state=substr(state, 1, 40)",
+        "update sessions set state='{}'",
+        "update sessions set version=version+1",
+        "update sessions set seq=seq+1",
+        "update messages set body='not json' where place % 2 = 0",
+        "update messages set body=x'ff' where place % 4294967296 = 3",
+        "delete from messages where place % 4294967296 = 7",
+        "update entries set at='yesterday' where place % 4294967296 = 5",
+        "update entries set body='{\"kind\":\"turn.closed\"}' where kind = 'turn.closed'",
+        "update entries set body=cast(x'80ff' as text) where place % 4294967296 = 5",
+        "update entries set turn=cast(x'80ff' as text) where place % 4294967296 = 5",
+        "delete from entries where place % 4294967296 = 9",
+        "delete from entries where place % 4294967296 > 100",
+    ],
+)
+async def test_rows_that_make_no_sense_are_told(tmp_path: Path, sql: str) -> None:
+    """A sound file with wrong rows is damaged too: nothing is guessed, and the rest of the store works."""
+    path = tmp_path / "x.db"
+    await filled(path)
+    with sqlite3.connect(path) as meddler:
+        meddler.execute(sql)
+    meddler.close()
+    async with SqliteStore(path) as store:
+        ends = [await outcome(lambda: store.load("s")), await outcome(lambda: record(store, "s"))]
+        told = [end for end in ends if isinstance(end, StoreError)]
+        assert {error.code for error in told} == {"store-corrupt"}
+        assert all(CANARY not in f"{error} {error.hint}" for error in told)
+        await store.commit(turn("another"))
