@@ -87,7 +87,7 @@ def _from_name(where: str) -> ModuleType:
         raise _failed(where, error) from error
 
 
-def _failed(where: str, error: BaseException) -> OnrecordError:
+def _failed(where: str, error: BaseException, did: str = "cannot be imported:") -> OnrecordError:
     """What the module itself raised. Errors of this library keep their own words and hint."""
     if isinstance(error, OnrecordError):
         return ModuleFailed(f"{where!r}: {error}", code=error.code, hint=error.hint or "--debug shows where")
@@ -101,15 +101,15 @@ def _failed(where: str, error: BaseException) -> OnrecordError:
     hint = "--debug shows where"
     if isinstance(error, ModuleNotFoundError) and error.name:
         hint = f"install what it needs (module {error.name!r}), or start where it can be found; --debug shows where"
-    return ModuleFailed(f"{where!r} cannot be imported: {what}{at}", hint=hint)
+    return ModuleFailed(f"{where!r} {did} {what}{at}", hint=hint)
 
 
 def _agent(module: ModuleType, where: str, attribute: str) -> Agent[Any, Any]:
     agents = [name for name, value in vars(module).items() if isinstance(value, Agent)]
     if not attribute:
-        if len(agents) != 1 and "agent" not in agents:
-            raise Wrong(f"{where!r} does not say which agent", hint=_offer(where, agents))
-        attribute = "agent" if "agent" in agents else agents[0]
+        if len(agents) != 1 and not hasattr(module, "agent"):
+            raise Wrong(f"which agent of {where!r} is not said", hint=_offer(where, agents))
+        attribute = "agent" if hasattr(module, "agent") else agents[0]
     found: Any = module
     for part in attribute.split("."):
         found = getattr(found, part, None)
@@ -120,8 +120,8 @@ def _agent(module: ModuleType, where: str, attribute: str) -> Agent[Any, Any]:
     if not isinstance(found, Agent) and callable(found) and not isinstance(found, type):
         found = _made(found, where, attribute)
     if not isinstance(found, Agent):
-        kind = type(found).__name__ if not isinstance(found, type) else "class"
-        raise Wrong(f"{where}:{attribute} is no agent but a {kind}", hint=_offer(where, agents))
+        kind = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
+        raise Wrong(f"{where}:{attribute} is no agent but {kind}", hint=_offer(where, agents))
     return found
 
 
@@ -135,7 +135,7 @@ def _made(make: Any, where: str, attribute: str) -> object:
     try:
         made: object = make()
     except (Exception, SystemExit) as error:
-        raise _failed(f"{where}:{attribute}", error) from error
+        raise _failed(f"{where}:{attribute}", error, "raised") from error
     if inspect.iscoroutine(made):
         made.close()
         raise Wrong(

@@ -76,7 +76,9 @@ def _why(kinds: Any, shared: argparse.ArgumentParser) -> None:
         "  onrecord record why talk.db ana last   why the last answer is what it is\n"
         "  onrecord record why talk.db ana 17     why entry 17 is there",
     )  # fmt: skip
-    parser.add_argument("which", metavar="SEQ|last", help="the number of an entry, or 'last' for the last answer")
+    parser.add_argument(
+        "which", metavar="SEQ|last", nargs="?", help="the number of an entry, or 'last' for the last answer (last)"
+    )
     parser.add_argument("--full", action="store_true", help="long texts are not cut")
     parser.set_defaults(run=why, parser=parser)
 
@@ -145,13 +147,17 @@ def why(args: argparse.Namespace) -> int:
     from onrecord.cli.terminal import Screen
     from onrecord.cli.why import last_answer, why_lines
 
-    found, screen = held(args.source, args.session, tenant=args.tenant), Screen()
+    session, which = args.session, args.which
+    if which is None and session is not None and (session == "last" or session.isdecimal()):
+        session, which = None, session  # the session was left out
+    which = which or "last"
+    if which != "last" and not which.isdecimal():
+        raise Wrong(f"{which!r} is no entry", hint="give a number as record show prints it, or 'last'")
+    found, screen = held(args.source, session, tenant=args.tenant), Screen()
     record = found.record()
-    seq = last_answer(record) if args.which == "last" else int(args.which) if args.which.isdecimal() else None
+    seq = last_answer(record) if which == "last" else int(which)
     if seq is None:
-        if args.which == "last":
-            raise Wrong(f"session {found.key.id!r} has no entries", hint="nothing happened in it yet")
-        raise Wrong(f"{args.which!r} is no entry", hint="give a number as record show prints it, or 'last'")
+        raise Wrong(f"session {found.key.id!r} has no entries", hint="nothing happened in it yet")
     for text in why_lines(record, seq, screen, whole=args.full):
         screen.drawn(text)
     _warn_broken(found)

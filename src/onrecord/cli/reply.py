@@ -25,7 +25,7 @@ class Reply:
         self.words = 0
         self._open: str | None = None  # the call whose line is not finished
         self._reasoning = False
-        self._sources: list[str] = []
+        self._sources: dict[str, None] = {}
 
     def show(self, batch: Sequence[Delta]) -> None:
         for delta in batch:
@@ -40,7 +40,7 @@ class Reply:
                     if not mark.hidden:
                         self._text(mark.raw)
                 case CitationDelta(citations=citations):
-                    self._sources += [c.url for c in citations if c.url not in self._sources]
+                    self._sources.update(dict.fromkeys(c.url for c in citations))
                 case _:
                     pass
 

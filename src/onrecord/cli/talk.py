@@ -197,8 +197,9 @@ class Talk:
 
     def _tell(self, error: Exception) -> None:
         self.failed = True
-        if self.debug:
-            tell(error, debug=True)
+        if self.debug or not self.screen.live:
+            self.screen.fresh()
+            tell(error, debug=self.debug)
             return
         told, hint = said_of(error)
         self.screen.line(f"! {told}", bold=True)

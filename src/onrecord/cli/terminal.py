@@ -53,7 +53,7 @@ class Screen:
         if isinstance(self.out, io.TextIOWrapper):
             self.out.reconfigure(errors="replace")
         self.live = self.out.isatty()
-        self.styled = self.live and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in {"dumb", ""}
+        self.styled = self.live and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in {"dumb", ""}
         self.at_start = True
 
     @property

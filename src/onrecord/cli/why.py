@@ -135,7 +135,7 @@ def _returned(b: kinds.ToolReturned) -> str:
         "returned": "returned",
         "failed": "failed with",
         "denied": "was denied; the model read",
-        "absent": "found nothing:",
+        "absent": "is not there, or found nothing:",
         "invalid": "was not run, since its arguments are wrong:",
         "not_run": "was not run:",
         "partial": "returned in part",

@@ -1,0 +1,186 @@
+"""How what is typed becomes an answer."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from onrecord.cli.asking import Form, answer_to, form_of, put, value_of, yes_or_no
+from onrecord.cli.terminal import Screen
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Answered, AskField, Question, Said
+from onrecord.errors import OnrecordError
+from onrecord.jsonio import Json
+from onrecord.record.kinds import Pending
+from onrecord.session.session import Session
+from onrecord.testing import FakeEffects
+
+pytestmark = pytest.mark.unit
+
+
+class Typed:
+    """A keyboard that types these lines."""
+
+    def __init__(self, *lines: str, live: bool = True) -> None:
+        self.lines, self.live, self.prompts = list(lines), live, list[str]()
+
+    def line(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        if not self.lines:
+            raise EOFError
+        return self.lines.pop(0)
+
+
+def answered(
+    *lines: str, form: Form, fields: Iterable[AskField] = (), live: bool = True
+) -> tuple[Answered | None, list[str]]:
+    """The answer that these lines give, and the commands among them."""
+    commands: list[str] = []
+    question = Question(key="t/q0", text="Well?", by="rule", fields=tuple(fields))
+    screen = Screen(io.StringIO())
+    return answer_to(screen, Typed(*lines, live=live), question, form, commands.append), commands
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("y", (True, "")),
+        ("YES!", (True, "")),
+        ("yes, but gently", (True, "but gently")),
+        ("sim", (True, "")),
+        ("Sí — claro", (True, "claro")),
+        ("n", (False, "")),
+        ("No: too late", (False, "too late")),
+        ("não", (False, "")),
+        ("nobody knows", (None, "")),
+        ("yesterday", (None, "")),
+        ("", (None, "")),
+        ("???", (None, "")),
+    ],
+)
+def test_a_yes_or_a_no_is_the_first_word(text: str, expected: tuple[bool | None, str]) -> None:
+    """Case, punctuation and accents do not matter; what follows is a note; other words are neither."""
+    assert yes_or_no(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        ({}, "Ana Costa", "Ana Costa"),
+        ({"type": "integer"}, "33", 33),
+        ({"type": "number"}, "2.5", 2.5),
+        ({"type": "number"}, "2", 2),
+        ({"type": "boolean"}, "y", True),
+        ({"type": "boolean"}, "FALSE", False),
+        ({"type": "array"}, "a, b,", ["a", "b"]),
+        ({"type": "array"}, "[1, 2]", [1, 2]),
+        ({"type": "object"}, '{"a": 1}', {"a": 1}),
+        ({"enum": ["Single", "double"]}, "single", "Single"),
+        ({"enum": [1, 2]}, "2", 2),
+        ({"default": 7}, "", 7),
+    ],
+)
+def test_a_field_is_read_by_its_schema(schema: Mapping[str, Json], text: str, value: Json) -> None:
+    """Numbers, booleans, lists, objects, choices and defaults."""
+    assert value_of(AskField(name="x", schema=schema), text) == value
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "told"),
+    [
+        ({}, "", "x is needed"),
+        ({"type": "integer"}, "2.5", "expected a whole number"),
+        ({"type": "number"}, "many", "expected a number"),
+        ({"type": "boolean"}, "perhaps", "expected y or n"),
+        ({"type": "object"}, "a=1", "expected JSON"),
+        ({"type": "object"}, "[1]", "expected JSON of type object"),
+        ({"type": "array"}, "[1", "expected JSON"),
+        ({"enum": ["a", "b"]}, "c", "expected one of a, b"),
+    ],
+)
+def test_a_value_that_does_not_fit_says_what_is_expected(schema: Mapping[str, Json], text: str, told: str) -> None:
+    """One short line each."""
+    with pytest.raises(OnrecordError, match=told):
+        value_of(AskField(name="x", schema=schema), text)
+
+
+def test_an_optional_field_may_stay_empty() -> None:
+    """It is not in the answer then."""
+    fields = (AskField(name="name"), AskField(name="age", schema={"type": "integer"}, required=False))
+    answer, _ = answered("Ana", "", form="fields", fields=fields)
+    assert answer == Answered("t/q0", value={"name": "Ana"})
+
+
+def test_an_approval_with_fields_asks_for_them_after_the_yes_only() -> None:
+    """A no needs no values."""
+    fields = (AskField(name="reason"),)
+    assert answered("y", "late", form="approval", fields=fields)[0] == Answered(
+        "t/q0", value={"reason": "late"}, approved=True
+    )
+    assert answered("n", form="approval", fields=fields)[0] == Answered("t/q0", approved=False)
+
+
+def test_later_and_an_empty_line_leave_the_question_open() -> None:
+    """At every prompt; on a pipe an empty line answers nothing instead."""
+    fields = (AskField(name="name"),)
+    assert answered("/later", form="approval")[0] is None
+    assert answered("", form="free")[0] is None
+    assert answered("/later", form="fields", fields=fields)[0] is None
+    assert answered("y", "/later", form="approval", fields=fields)[0] is None
+    assert answered("", "y", form="approval", live=False)[0] == Answered("t/q0", approved=True)
+    assert answered("", "Ana", form="fields", fields=fields, live=False)[0] == Answered("t/q0", value={"name": "Ana"})
+
+
+def test_commands_work_while_a_question_is_open() -> None:
+    """They are run, and the question is asked on."""
+    answer, commands = answered("/why", "y", form="approval")
+    assert (answer, commands) == (Answered("t/q0", approved=True), ["/why"])
+    answer, commands = answered("/help", "Ana", form="fields", fields=(AskField(name="name"),))
+    assert (answer, commands) == (Answered("t/q0", value={"name": "Ana"}), ["/help"])
+
+
+def test_the_end_of_the_input_is_no_answer() -> None:
+    """The question stays open."""
+    with pytest.raises(EOFError):
+        answered(form="free")
+
+
+def paused(question: Question, place: str) -> Session:
+    """A session that waits for this question's answer."""
+    pending = Pending(
+        turn="t", row="r", input=Said("hi"), now=FakeEffects().now(), key="answer", place=place, question=question
+    )
+    return Session(key=SessionKey("s"), pending=pending)
+
+
+def test_who_asked_decides_what_kind_of_answer_is_wanted() -> None:
+    """A rule before a tool wants a yes or a no; a handler wants words, or values for its fields."""
+    plain = Question(key="t/q0", text="Well?", by="x")
+    fields = Question(key="t/q0", text="Well?", by="x", fields=(AskField(name="a"),))
+    assert form_of(paused(plain, "before/rule")) == "approval"
+    assert form_of(paused(fields, "before/rule")) == "approval"
+    assert form_of(paused(fields, "handler")) == "fields"
+    assert form_of(paused(plain, "handler")) == "free"
+
+
+def test_a_question_shows_its_detail_and_a_sub_agents_question_its_own() -> None:
+    """Structured detail as JSON, text as it is; the wrapping of a sub-agent's question is not shown."""
+    for detail, told in [
+        ({"price": 220}, '{"price":220}'),
+        ("as text", "as text"),
+        ({"by": "agent:x", "detail": {"a": 1}}, '{"a":1}'),
+    ]:
+        out = io.StringIO()
+        session = paused(Question(key="t/q0", text="Well?", by="agent:x", detail=detail), "handler")
+        put(Screen(out), session, "free", {})
+        assert told in out.getvalue().splitlines()[2]
+    out = io.StringIO()
+    put(
+        Screen(out),
+        paused(Question(key="t/q0", text="Well?", by="x", detail={"by": "agent:x", "detail": None}), "h"),
+        "free",
+        {},
+    )
+    assert "None" not in out.getvalue()
