@@ -34,7 +34,7 @@ def wire(agent: Agent[Any, Any], conversation: Conversation, *, session: str = "
             own=units,
             view=View(spans=(Span(0, units),)),
             model=model,
-            offers=plan.offers(None),
+            offers=plan.offers(None) if plan.spec.rounds else (),
             shape=plan.shape,
             scope=scope_of(model.card, session),
         )
