@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask, Input, Said
@@ -50,7 +52,7 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
         said, session = Answered(
             paused.pending.question.key, value=answer.value, approved=answer.approved, by=answer.by, note=answer.note
         ), paused  # fmt: skip
-    order = Order(input=said, session=session, context=turn.context)
+    order = Order(input=said, session=session, context=turn.context, above=turn.session)
     try:
         result = await take(agent.plan, order, turn.effects)
     except (TurnError, ModelError) as failed:
@@ -59,12 +61,14 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
         raise
     _keep(ctx, result)
     if result.status == "paused" and result.question is not None and result.session is not None:
-        ctx.kept_child = result.session
+        # As it stands once this change is stored: the store counts the child's version up with the parent's.
+        ctx.kept_child = replace(result.session, version=result.session.version + 1)
         question = result.question
         ctx.skip_answers()
+        ctx.asked_by = f"agent:{agent.name}"
         await ctx.ask(
             Ask(
-                question.text, fields=question.fields, detail={"by": f"agent:{agent.name}", "detail": question.detail},
+                question.text, fields=question.fields, detail=question.detail,
                 audience=question.audience, on_message=question.on_message, private=result.private,
             )
         )  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
+from operator import is_
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -70,16 +72,16 @@ class Conversation(Struct, frozen=True):
         Later rounds were generated from what stood there, so their continuations go, and those of the new message
         but for its first ``kept_rounds`` rounds.
         """
-        tail: list[Message] = [] if message is None else [message]
-        tail.extend(self.messages.since(index + 1))
         messages = self.messages.cut(index)
-        units = self.units.cut(sum(len(units_of(m)) for m in messages) + kept_rounds)
-        for place, kept in enumerate(tail):
-            skip = kept_rounds if place == 0 else 0
-            cleared = _portable(kept, skip)
-            messages = messages.append(cleared)
-            units = units.extend(units_of(cleared)[skip:])
-        return Conversation(messages, units)
+        put = [] if message is None else [_portable(message, kept_rounds)]
+        shows = [unit for each in put for unit in units_of(each)]
+        same = sum(takewhile(bool, map(is_, shows, units_of(self.messages[index]))))
+        units = self.units.cut(sum(len(units_of(m)) for m in messages) + same).extend(shows[same:])
+        for later in self.messages.since(index + 1):
+            cleared = _portable(later, 0)
+            put.append(cleared)
+            units = units.extend(units_of(cleared))
+        return Conversation(messages.extend(put), units)
 
     def edit_result(self, message_id: str, call_id: str, result: tuple[Part, ...]) -> Conversation:
         """One tool result replaced; the continuation of its round and of every later one is dropped.

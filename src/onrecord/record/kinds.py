@@ -162,11 +162,12 @@ class TurnPaused(Body, frozen=True, gc=False, kw_only=True, tag="turn.paused"):
 
 
 class TurnResumed(Body, frozen=True, gc=False, kw_only=True, tag="turn.resumed"):
-    """The answer reopened the turn."""
+    """The answer reopened the turn; ``input_key`` is that of a message which was taken as the answer."""
 
     answer: Answered
     now: datetime
     manifest: Mapping[str, Json] = {}
+    input_key: str = ""
 
 
 class TurnInterrupted(Body, frozen=True, gc=False, kw_only=True, tag="turn.interrupted"):

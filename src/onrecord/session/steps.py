@@ -40,19 +40,27 @@ def _opened(w: Working, e: Entry, b: kinds.TurnOpened) -> None:
     w.now, w.started_at, w.proactive = b.now, e.at, b.input_kind != "said"
     if b.drops and w.pending is not None and w.pending.turn == b.drops:
         _drop_pending(w, w.pending)
-    if b.input_key:
-        w.inputs = (*w.inputs, b.input_key)[-KEPT_INPUTS:]
+    _learn(w, b.input_key)
     if b.outside and w.outside is None:
         w.use_history(w.conversation)
+
+
+def _learn(w: Working, key: str) -> None:
+    if key:
+        w.inputs = (*w.inputs, key)[-KEPT_INPUTS:]
 
 
 def _drop_pending(w: Working, pending: Pending) -> None:
     rounds = tuple(replace(r, calls=tuple(_cancelled(c) for c in r.calls)) for r in pending.rounds)
     w.pending = None
-    if rounds and not _is_act(rounds[-1].id):
-        message = AssistantMessage(id=f"{pending.turn}/a{pending.take}x", turn=pending.turn, rounds=rounds)
-        w.conversation = w.conversation.add(message)
-        w.base_units = len(w.conversation.units)
+    if not rounds or _is_act(rounds[-1].id):
+        return
+    message = AssistantMessage(id=f"{pending.turn}/a{pending.take}x", turn=pending.turn, rounds=rounds)
+    if w.outside is not None:  # this take runs over the caller's history; the dropped rounds are the session's
+        w.outside = w.outside.add(message)
+        return
+    w.conversation = w.conversation.add(message)
+    w.base_units = len(w.conversation.units)
 
 
 def _cancelled(call: ToolCall) -> ToolCall:
@@ -75,13 +83,11 @@ def _input(w: Working, e: Entry, b: kinds.TurnInput) -> None:
 def _context(w: Working, e: Entry, b: kinds.ContextAdded) -> None:
     id = f"{e.turn}/x{e.n}"
     message = ContextMessage(id=id, turn=e.turn, content=b.content, authority=b.authority, writer=b.writer)
+    if w.open is not None and any(c.status == "asked" for c in w.open.calls):
+        w.behind = (*w.behind, message)  # its calls are running: the text follows their results
+        return
     w.settle_open()
-    running = len(w.conversation.units) > w.base_units
-    w.conversation = w.conversation.add(message)
-    if running:
-        w.late = (*w.late, message)
-    else:
-        w.base_units = len(w.conversation.units)
+    w.add_context(message)
 
 
 def _requested(w: Working, e: Entry, b: kinds.ModelRequested) -> None:
@@ -100,6 +106,10 @@ def _settled(w: Working, e: Entry, b: kinds.RoundSettled) -> None:
         w.acting = b.round
     else:
         w.open = b.round
+
+
+def _verb(round_id: str) -> str:
+    return round_id.rsplit("/", 1)[0]
 
 
 def _is_act(round_id: str) -> bool:
@@ -200,11 +210,12 @@ def _cut_short(w: Working, e: Entry, shown: Sequence[Text | Mark], cause: str | 
 
 
 def _interrupted(w: Working, e: Entry, b: kinds.TurnInterrupted) -> None:
-    if b.id in w.interruptions:
-        return
-    w.interruptions = (*w.interruptions, b.id)[-KEPT_INPUTS:]
+    known = b.id in w.interruptions
+    if not known:
+        w.interruptions = (*w.interruptions, b.id)[-KEPT_INPUTS:]
     if b.of == e.turn:
         _cut_short(w, e, b.shown, b.cause, b.heard)
+    if known or b.of == e.turn:
         return
     for index in range(len(w.conversation.messages) - 1, -1, -1):
         message = w.conversation.messages[index]
@@ -216,14 +227,14 @@ def _interrupted(w: Working, e: Entry, b: kinds.TurnInterrupted) -> None:
 
 
 def _paused(w: Working, e: Entry, b: kinds.TurnPaused) -> None:
-    prefix = f"{e.turn}/{b.pending.key}/r"
+    verb = f"{e.turn}/{b.pending.key}"
     w.settle_open()
     running = [u for u in w.conversation.units.since(w.base_units) if isinstance(u, Round)]
-    held = tuple(r for r in running if r.id.startswith(prefix))
-    if w.acting is not None:
+    held = tuple(r for r in running if _verb(r.id) == verb)
+    if w.acting is not None and _verb(w.acting.id) == verb:
         held = (*held, w.acting)
-    _flush(w, e, tuple(r for r in running if not r.revised and not r.id.startswith(prefix)))
-    w.pending = replace(b.pending, rounds=held)
+    _flush(w, e, tuple(r for r in running if not r.revised and _verb(r.id) != verb))
+    w.pending, w.paused = replace(b.pending, rounds=held), True
 
 
 def _resumed(w: Working, e: Entry, b: kinds.TurnResumed) -> None:
@@ -231,6 +242,8 @@ def _resumed(w: Working, e: Entry, b: kinds.TurnResumed) -> None:
         raise RecordInvalid(f"turn {e.turn!r} is resumed but nothing of it is pending")
     rounds, w.proactive = w.pending.rounds, not isinstance(w.pending.input, Said)
     w.now, w.started_at = b.now, e.at
+    w.resume_slots()
+    _learn(w, b.input_key)
     if w.pending.outside and w.outside is None:
         w.use_history(w.conversation)
     w.base_units = len(w.conversation.units)
@@ -255,7 +268,7 @@ def _history(w: Working, e: Entry, b: kinds.HistoryChanged) -> None:
         w.conversation = w.conversation.put(w.conversation.index_of(b.message), message=None)
     else:
         w.conversation, w.data, w.pending, w.generation = Conversation(), {}, None, w.generation + 1
-        w.slots = {f.name: f.start() for f in w.folds.all}
+        w.slots, w.others = {f.name: f.start() for f in w.folds.all}, {}
     w.base_units = len(w.conversation.units)
 
 

@@ -23,6 +23,7 @@ class Folds:
 
     def __init__(self, folds: Iterable[Fold[Any]] = ()) -> None:
         self.all = tuple(folds)
+        self.of_turns = frozenset(f.name for f in self.all if f.scope == "turn")
         self.by_kind: dict[object, tuple[Fold[Any], ...]] = {}
         for fold in self.all:
             for kind in fold.kinds:
@@ -40,9 +41,9 @@ class Working:
     """
 
     __slots__ = (
-        "acting", "base", "base_units", "blocks", "completed_at", "conversation", "data", "filed", "folds",
-        "generation", "inputs", "interruptions", "last_assistant_at", "last_user_at", "late", "now", "open", "outside",
-        "pending", "proactive", "shown", "slots", "started_at", "whole",
+        "acting", "base", "base_units", "behind", "blocks", "completed_at", "conversation", "data", "filed", "folds",
+        "generation", "inputs", "interruptions", "last_assistant_at", "last_user_at", "late", "now", "open", "others",
+        "outside", "paused", "pending", "proactive", "shown", "slots", "started_at", "whole",
     )  # fmt: skip
 
     def __init__(self, session: Session, folds: Folds = NO_FOLDS, *, whole: bool = True) -> None:
@@ -59,7 +60,9 @@ class Working:
         self.base_units = len(session.conversation.units)
         self.shown: tuple[Text | Mark, ...] = ()
         self.blocks: tuple[Block, ...] = ()
+        self.behind: tuple[ContextMessage, ...] = ()
         self.late: tuple[ContextMessage, ...] = ()
+        self.others, self.paused = session.slots, False
         self.now: datetime | None = None
         self.started_at: datetime | None = None
         self.completed_at: datetime | None = None
@@ -92,10 +95,11 @@ class Working:
     def session(self, entries: int) -> Session:
         """The session after a take of this many entries."""
         base = self.base
-        slots = base.slots
+        slots = self.others
         if self.folds.all:
-            mine = {f.name: SlotState(f.version, self.slots[f.name]) for f in self.folds.all if f.scope == "session"}
-            slots = {**base.slots, **mine}
+            slots = {**slots, **self._slots()}
+            if self.pending is None:
+                slots = {name: slot for name, slot in slots.items() if name not in self.folds.of_turns}
         return Session(
             key=base.key, version=base.version, generation=self.generation, seq=base.seq + entries, owner=base.owner,
             parent=base.parent, data=self.data, inputs=self.inputs, interruptions=self.interruptions,
@@ -104,16 +108,46 @@ class Working:
             conversation=self.conversation if self.outside is None else self.outside,
         )  # fmt: skip
 
+    def _slots(self) -> dict[str, SlotState]:
+        """What the mounted folds leave: those of a turn only while it is paused."""
+        return {
+            f.name: SlotState(f.version, self.slots[f.name])
+            for f in self.folds.all
+            if f.scope == "session" or self.paused
+        }
+
+    def resume_slots(self) -> None:
+        """Folds of the turn that goes on stand where its pause left them."""
+        for fold in self.folds.all:
+            if fold.scope == "turn":
+                self.slots[fold.name] = _held(self.base, fold)
+
     def settle_open(self) -> None:
         """The open round becomes a unit: what follows sees it, and it changes no more."""
         if self.open is not None:
             self.conversation = self.conversation.grow(self.open)
             self.open = None
+        while self.behind:
+            self.add_context(self.behind[0])
+            self.behind = self.behind[1:]
+
+    def add_context(self, message: ContextMessage) -> None:
+        """Text of the application behind everything so far; among the rounds of a take it stands before its message."""
+        running = len(self.conversation.units) > self.base_units
+        self.conversation = self.conversation.add(message)
+        if running:
+            self.late = (*self.late, message)
+        else:
+            self.base_units = len(self.conversation.units)
 
 
 def _slot(session: Session, fold: Fold[Any]) -> Any:
+    return fold.start() if fold.scope == "turn" else _held(session, fold)
+
+
+def _held(session: Session, fold: Fold[Any]) -> Any:
     held = session.slots.get(fold.name)
-    if held is None or fold.scope == "turn":
+    if held is None:
         return fold.start()
     if held.version != fold.version:
         raise UsageError(

@@ -281,7 +281,7 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
             value = await tool.handler(call.args, context)
         else:
             value = await _maybe(await asyncio.to_thread(tool.handler, call.args, context))
-    except BaseException as error:  # noqa: BLE001 - whatever a handler ends with, it asked or it failed
+    except BaseException as error:
         if _is_ours(error):
             raise
         if context.asked is not None:

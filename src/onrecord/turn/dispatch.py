@@ -164,8 +164,9 @@ async def _admit(
     if isinstance(got, Asker):
         if got.args != call.args:
             _set_args(turn, round_id, call.id, got.args)
-        asking = Asking(ask=got.ask, by=got.by, place=f"before/{got.by}", call=call.id, audience="approver")
+        asking = Asking(ask=got.ask, by=got.by, place=f"before/{got.mark}", call=call.id, audience="approver")
         return _or_denied(turn, round_id, call, asking, cause)
+    turn.check_interrupted()
     context.call, context.key = got, effect_key(turn, batch.verb, got)
     entry = turn.note(
         ToolStarted(call=call.id, round=round_id, name=call.name, args=got.args, key=context.key),
@@ -198,25 +199,45 @@ async def _run_ready(turn: Turn, batch: Batch, round_id: str, ready: list[_Ready
         return []
     effectful = any(not _reads_only(r) for r in ready)
     turn.shielded += effectful
+    done: list[Handled | None] = [None] * len(ready)
     try:
         if len(ready) == 1:
             done = [await run_handler(ready[0].tool, ready[0].call, ready[0].context)]
         else:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(run_handler(r.tool, r.call, r.context)) for r in ready]
-            done = [task.result() for task in tasks]
+            done = await _together(turn, ready)
     except asyncio.CancelledError:
-        _cancelled(turn, round_id, ready)
-        raise
+        if turn.interrupted is None:
+            raise
     finally:
         turn.shielded -= effectful
     asking: list[Asking] = []
     for each, handled in zip(ready, done, strict=True):
+        if handled is None:
+            text = error_text("Cancelled: the turn was interrupted while this ran, so its outcome is unknown.")
+            return_call(turn, each.call, round_id, "cancelled", (Text(text),), each.started)
+            continue
         found = await _finish(turn, batch, round_id, each, handled)
         if found is not None:
             asking.append(found)
     turn.check_interrupted()
     return asking
+
+
+async def _together(turn: Turn, ready: list[_Ready]) -> list[Handled | None]:
+    """Handlers side by side. In a turn that is interrupted those that only read are cut: None."""
+    tasks: list[asyncio.Task[Handled]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in ready:
+                tasks.append(group.create_task(run_handler(each.tool, each.call, each.context)))
+                if _reads_only(each):
+                    turn.harmless.append(tasks[-1])
+    except asyncio.CancelledError:
+        if turn.interrupted is None:
+            raise
+    finally:
+        turn.harmless.clear()
+    return [None if task.cancelled() else task.result() for task in tasks]
 
 
 def _reads_only(ready: _Ready) -> bool:
@@ -242,19 +263,9 @@ def _asked(turn: Turn, round_id: str, each: _Ready, ask: Ask, *, unwound: bool) 
     if each.context.kept_child is not None:
         turn.paused_children[each.call.id] = Raw(dumps_session(each.context.kept_child))
     place = "handler" if unwound else "result"
-    by = ask.detail.get("by", each.call.name) if isinstance(ask.detail, dict) and unwound else each.call.name
+    by = each.context.asked_by or each.call.name
     asking = Asking(ask=ask, by=by, place=place, call=each.call.id, audience="speaker")
     return _or_denied(turn, round_id, each.call, asking, each.started)
-
-
-def _cancelled(turn: Turn, round_id: str, ready: list[_Ready]) -> None:
-    """The take was cut while handlers ran: what is known of each is recorded, the rest is said to be unknown."""
-    if turn.interrupted is None:
-        return
-    for each in ready:
-        text = error_text("Cancelled: the turn was interrupted while this ran, so its outcome is unknown.")
-        return_call(turn, each.call, round_id, "cancelled", (Text(text),), each.started)
-    settle_rest(turn, round_id, "the turn was interrupted before this call", None)
 
 
 def settle_rest(turn: Turn, round_id: str, why: str, cause: int | None, *, besides: str = "") -> None:

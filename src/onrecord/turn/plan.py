@@ -37,9 +37,13 @@ PURPOSES: tuple[Purpose, ...] = ("speak", "wrap_up", "judge", "consult")
 
 
 class Mounted(Struct, frozen=True, kw_only=True):
-    """One hook where it stands: whose it is, what to call, its slot, and its feature's hooks."""
+    """One hook where it stands: whose it is, what to call, its slot, and its feature's hooks.
+
+    ``mark`` is its name where it must be found again: the second hook of one name at a moment is ``name/1``.
+    """
 
     name: str
+    mark: str
     call: Callable[..., Any]
     slot: int
     hooks: Hooks
@@ -194,8 +198,15 @@ def armed_by(tool: Tool) -> Iterable[Feature]:
 
 def _mount_moments(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     for moment in MOMENTS:
+        named: dict[str, int] = {}
         chain = [
-            Mounted(name=name, call=call, slot=hooks.order.get(moment, SLOTS[moment]["RULES"]), hooks=hooks)
+            Mounted(
+                name=name,
+                mark=_mark(name, named),
+                call=call,
+                slot=hooks.order.get(moment, SLOTS[moment]["RULES"]),
+                hooks=hooks,
+            )
             for name, hooks in mounted
             if (call := getattr(hooks, HOOK_NAMES[moment])) is not None
         ]
@@ -214,6 +225,11 @@ def _mount_moments(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.on_request = {p: tuple(m for m in requests if p in m.hooks.purposes) for p in PURPOSES}
     plan.on_request["consult"] = ()
     plan.holds_drafts = any(m.hooks.holds_drafts for m in plan.on["output"])
+
+
+def _mark(name: str, named: dict[str, int]) -> str:
+    place = named[name] = named.get(name, -1) + 1
+    return f"{name}/{place}" if place else name
 
 
 def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:

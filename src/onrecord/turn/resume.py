@@ -41,7 +41,7 @@ async def resume_verb(
     round_id = pending.rounds[-1].id
     kind, _, by = pending.place.partition("/")
     if kind == "reply":
-        if reply_hooks is None or not any(h.name == by for h in turn.plan.on["reply"]):
+        if reply_hooks is None or not any(h.mark == by for h in turn.plan.on["reply"]):
             raise _gone("reply hook", by)
         turn.resumed = answer
         asked = await reply_hooks(turn, pending.key, batch.data, round_id, by)
@@ -61,7 +61,7 @@ async def _go_on(
 ) -> Question | None:
     cause, asking = turn.cause or 0, None
     if kind == "before":
-        if not any(h.name == by for h in turn.plan.on["before_tool"]):
+        if not any(h.mark == by for h in turn.plan.on["before_tool"]):
             raise _gone("rule", by)
         if answer.approved is not True:
             return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)

@@ -14,7 +14,7 @@ from onrecord.conversation.messages import Round, ToolCall
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.conversation.usage import Usage
 from onrecord.errors import FeatureFailed, TurnError
-from onrecord.models.request import Offer, Piece, Purpose, Request, Shape, TextFilter
+from onrecord.models.request import Offer, Piece, Purpose, Reading, Request, Shape, TextFilter
 from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, Pending, RoundSettled, TextSaid
 from onrecord.turn.answer import correction, governed, run_output, with_blocks
 from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
@@ -71,6 +71,26 @@ class _Speaking:
         """Whatever was offered in this turn may be called; narrowing only hides."""
         self.batch.tools.update((offer.tool.id, offer.tool) for offer in offers)
 
+    def recall(self, pending: Pending) -> None:
+        """What the recorded rounds of a paused verb count for: rounds, their values, revisions asked for."""
+        for held in pending.rounds:
+            if held.revised:
+                by = held.revised[0].writer
+                self.turn.revised[by] = self.turn.revised.get(by, 0) + 1
+                continue
+            self.count += 1
+            self.note_value(held)
+
+    def note_value(self, settled: Round) -> Reading[Any] | None:
+        """Reads a round by the brief's shape, merged over rounds."""
+        if self.shape is None:
+            return None
+        reading = self.shape.read(settled)
+        merge = self.brief.merge
+        self.value = reading.value if merge is None or self.last is None else merge(self.value, reading.value)
+        self.last = settled
+        return reading
+
     @property
     def offering(self) -> bool:
         """Whether this brief has tools at all."""
@@ -93,7 +113,7 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
     else:
         speaking.batch.data.update(resuming.data)
         speaking.own = turn.working.base_units  # where the recorded rounds stand again
-        speaking.count = sum(1 for r in resuming.rounds if not r.revised)
+        speaking.recall(resuming)
         speaking.permit(await offered(turn, speaking.offers, speaking.count, allowed=speaking.tools))
         asked = await resume_verb(turn, speaking.batch, resuming, reply_hooks=_reply_hooks)
         if asked is not None:
@@ -200,14 +220,8 @@ def _filters(turn: Turn, shape: Shape[Any] | None) -> list[tuple[str, TextFilter
 
 def _read(speaking: _Speaking, settled: Round) -> None:
     """The value of a round by the brief's shape, merged over rounds; and calls found inside an envelope."""
-    shape = speaking.shape
-    if shape is None:
-        return
-    reading = shape.read(settled)
-    merge = speaking.brief.merge
-    speaking.value = reading.value if merge is None or speaking.last is None else merge(speaking.value, reading.value)
-    speaking.last = settled
-    if reading.calls:
+    reading = speaking.note_value(settled)
+    if reading is not None and reading.calls:
         first = len(settled.calls)
         more = tuple(
             replace(c, id=f"{settled.id}/c{first + i}", wire_id=c.wire_id or f"c{first + i}")
@@ -236,7 +250,7 @@ async def _reply_hooks(
     """Reply hooks, from ``behind`` (who asked and is called again) on. An `Ask` is a question about the whole batch."""
     passed = behind is None
     for hook in turn.plan.on["reply"]:
-        passed = passed or hook.name == behind
+        passed = passed or hook.mark == behind
         if not passed:
             continue
         before = turn.working.round(round_id)
@@ -251,7 +265,7 @@ async def _reply_hooks(
             if not can_ask(turn):
                 raise FeatureFailed(hook.name, "reply", "it asks a person while another question is open")
             file_verdict(turn, "reply", hook.name, "ask", "")
-            return pause(turn, Asking(ask=got, by=hook.name, place=f"reply/{hook.name}"), key, data)
+            return pause(turn, Asking(ask=got, by=hook.name, place=f"reply/{hook.mark}"), key, data)
         if got is not before and got != before:
             if not isinstance(got, Round) or got.id != before.id:
                 raise FeatureFailed(hook.name, "reply", f"it returned {_named(got)}, not this round or an Ask")

@@ -51,7 +51,12 @@ class TurnStream(Generic[O]):
         if self._left:
             turn.interrupt(Interruption(id=f"{turn.id}/left", turn=turn.id, cause="left"))
 
-    def _wake(self, _: object) -> None:
+    def _ended(self, task: asyncio.Task[TurnResult[O]]) -> None:
+        if not task.cancelled():
+            task.exception()  # seen: the failure of a turn that nobody reads any more is in its entries
+        self._wake()
+
+    def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -59,7 +64,7 @@ class TurnStream(Generic[O]):
         if self._task is None:
             # The one task of the library's loop: the turn runs on while its reader does something else.
             self._task = asyncio.create_task(self._go())
-            self._task.add_done_callback(self._wake)
+            self._task.add_done_callback(self._ended)
         return self._task
 
     async def _go(self) -> TurnResult[O]:
@@ -109,8 +114,16 @@ class TurnStream(Generic[O]):
                         yield delta.text
 
     async def result(self) -> TurnResult[O]:
-        """The turn's result; deltas that nobody reads are dropped. Raises what `take` raises."""
-        return await asyncio.shield(self._start())
+        """The turn's result; deltas that nobody reads are dropped. Raises what `take` raises.
+
+        Where nobody else reads, cancelling this leaves the stream.
+        """
+        try:
+            return await asyncio.shield(self._start())
+        except asyncio.CancelledError:
+            if not self._reading:
+                await self.leave()
+            raise
 
     async def leave(self) -> None:
         """Stops the turn, if it still runs, and waits until what was shown is kept."""
@@ -121,11 +134,7 @@ class TurnStream(Generic[O]):
         if self._turn is not None:
             turn = self._turn
             turn.interrupt(Interruption(id=f"{turn.id}/left", turn=turn.id, cause="left"))
-        try:
-            await asyncio.wait([task])
-        finally:
-            if task.done() and not task.cancelled():
-                task.exception()  # seen: a failure of a turn that nobody reads any more is in its entries
+        await asyncio.wait([task])
 
     async def __aenter__(self) -> Self:
         _ = self._start()

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from onrecord.conversation.content import Mark, Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask, Input, Said, input_key, row_key, turn_id
 from onrecord.conversation.outgoing import Delta, Outcome
-from onrecord.errors import AnswerRefused, ConfigurationError, MessageDenied, ModelError, TurnError
+from onrecord.errors import AnswerRefused, ConfigurationError, MessageDenied, ModelError, TurnError, UsageError
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.record.kinds import (
     Noted,
+    Pending,
     TurnClosed,
     TurnFailed,
     TurnInput,
@@ -49,7 +52,8 @@ class Order(Struct, frozen=True, kw_only=True):
 
     ``session`` is the state to start from, or only its key. ``history`` replaces the session's conversation for this
     take and stays the caller's. ``row`` and ``number`` name the turn (None: from the input and `Session.seq`),
-    ``attempt`` is the take's number. ``emit`` gets the live deltas, ``began`` the running `Turn`.
+    ``attempt`` is the take's number. ``emit`` gets the live deltas, ``began`` the running `Turn`. ``above`` is the
+    session whose turn asks for this one: a new session below it belongs to the same person.
     """
 
     input: Input
@@ -62,6 +66,7 @@ class Order(Struct, frozen=True, kw_only=True):
     attempt: int = 1
     emit: Callable[[Delta], None] | None = None
     began: Callable[[Turn], None] | None = None
+    above: Session | None = None
 
 
 async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
@@ -73,7 +78,7 @@ async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
     is_new = isinstance(order.session, SessionKey)
     base = order.session
     if isinstance(base, SessionKey):
-        base = Session(key=base, digest_key=effects.nonce())
+        base = _new_session(base, order.above, effects)
     options = checked_options(order.options, plan.options) if order.options else {}
     ignored = _ignored(order.input, base)
     if ignored is not None:
@@ -84,6 +89,8 @@ async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
     try:
         return await _taken(turn, order)
     finally:
+        if turn.limit is not None:
+            turn.limit.cancel()
         for left in turn.owed:
             left.close()
 
@@ -97,14 +104,21 @@ async def _taken(turn: Turn, order: Order) -> TurnResult[Any]:
     except asyncio.CancelledError:
         if turn.interrupted is None:
             raise
-        _uncancel(turn)
     except TurnError as failed:
         error = failed
     except ModelError as failed:
-        if not turn.streamed:
+        if not _was_shown(turn) and turn.interrupted is None:
             raise  # nothing was shown, so nothing is stored: the same input can be taken again
         error = failed
+    if turn.interrupted is not None:
+        await _uncancel(turn)
     return await _end(turn, order, error)
+
+
+def _new_session(key: SessionKey, above: Session | None, effects: Effects) -> Session:
+    if above is None:
+        return Session(key=key, digest_key=effects.nonce())
+    return Session(key=key, digest_key=effects.nonce(), owner=above.owner, parent=above.key.id)
 
 
 def _ignored(input: Input, session: Session) -> Outcome | None:
@@ -139,7 +153,10 @@ def _open(
     )  # fmt: skip
     turn.now = whole_ms(turn.now)
     turn.first_now = turn.now
+    if isinstance(turn.input, Said):
+        turn.speaks = turn.input.speaks
     if order.history is not None:
+        _check_history(resumes)
         turn.working.use_history(order.history)
     if resumes is not None:
         turn.answer, turn.resuming, turn.done = answer, resumes, dict(resumes.done)
@@ -149,10 +166,19 @@ def _open(
     return turn
 
 
+def _check_history(resumes: Pending | None) -> None:
+    if resumes is not None and not resumes.outside:
+        raise UsageError(
+            "this turn began over the session's own conversation, so it goes on over that",
+            code="history-changed",
+            hint="answer without history=",
+        )
+
+
 async def _run(turn: Turn, order: Order) -> None:
     plan, pending = turn.plan, turn.session.pending
     if turn.answer is not None:
-        await _reopen(turn, turn.answer)
+        await _reopen(turn, turn.answer, input_key(order.input))
     else:
         drops = ""
         if pending is not None and isinstance(order.input, Said) and pending.question.on_message == "drop":
@@ -169,6 +195,7 @@ async def _run(turn: Turn, order: Order) -> None:
         if isinstance(turn.input, Said):
             turn.admitted = len(turn.working.conversation.units) - 1
             turn.speaks = turn.input.speaks
+    turn.check_interrupted()
     _configure(turn)
     await plan.director.direct(turn, LiveStage(turn))
     turn.check_interrupted()
@@ -186,14 +213,15 @@ async def _awaited_watchers(turn: Turn) -> None:
         await turn.owed.pop(0)
 
 
-async def _reopen(turn: Turn, answer: Answered) -> None:
-    """Files the answer as the input hooks leave it; of a denied one only that it came."""
+async def _reopen(turn: Turn, answer: Answered, key: str) -> None:
+    """Files the answer as the input hooks leave it; of one that does not pass them only that it came."""
+    resumed = TurnResumed(answer=Answered(answer.key), now=turn.now, manifest=turn.spec.manifest, input_key=key)
     try:
         turn.answer = await _input_hooks(turn, answer)
-    except MessageDenied:
-        turn.note(TurnResumed(answer=Answered(answer.key), now=turn.now, manifest=turn.spec.manifest))
+    except (MessageDenied, asyncio.CancelledError):
+        turn.note(resumed)
         raise
-    turn.cause = turn.note(TurnResumed(answer=turn.answer, now=turn.now, manifest=turn.spec.manifest)).n
+    turn.cause = turn.note(replace(resumed, answer=turn.answer)).n
 
 
 async def _input_hooks(turn: Turn, input: I) -> I:
@@ -250,9 +278,18 @@ def _configure(turn: Turn) -> None:
         turn.note(Noted(by="configure", text="chosen for this turn", about=about))
 
 
-def _uncancel(turn: Turn) -> None:
-    if turn.task is not None:
+async def _uncancel(turn: Turn) -> None:
+    """Takes back what the interruption did to the task, whether or not it has arrived there yet."""
+    if turn.task is None or not turn.cuts:
+        return
+    for _ in range(turn.cuts):
         turn.task.uncancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+
+
+def _was_shown(turn: Turn) -> bool:
+    return bool(turn.streamed or turn.streaming)
 
 
 async def _end(turn: Turn, order: Order, error: TurnError | ModelError | None) -> TurnResult[Any]:

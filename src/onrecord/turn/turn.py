@@ -74,6 +74,8 @@ class Turn:
     ids: int = 0
     streamed: int = 0
     shielded: int = 0
+    cuts: int = 0
+    limit: asyncio.TimerHandle | None = None
 
     def __init__(
         self, plan: Plan, session: Session, effects: Effects, *, id: str, key: str, take: int, input: Input,
@@ -108,6 +110,7 @@ class Turn:
         self.streaming: list[str | Mark] = []
         self.owed: list[Coroutine[Any, Any, None]] = []
         self.task = asyncio.current_task()
+        self.harmless: list[asyncio.Task[Any]] = []
 
     # ---- for features and directors
 
@@ -179,10 +182,17 @@ class Turn:
             return False
         self.interrupted = by
         if self.shielded:
-            asyncio.get_running_loop().call_later(SETTLE_S, self.task.cancel)
+            self.limit = asyncio.get_running_loop().call_later(SETTLE_S, self._cut)
+            for reading in self.harmless:
+                reading.cancel()
         else:
-            self.task.cancel()
+            self._cut()
         return True
+
+    def _cut(self) -> None:
+        if self.task is not None:
+            self.cuts += 1
+            self.task.cancel()
 
     def check_interrupted(self) -> None:
         """Leaves the take at a safe place when it was interrupted meanwhile."""
