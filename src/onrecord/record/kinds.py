@@ -335,7 +335,7 @@ class HistoryChanged(Body, frozen=True, gc=False, kw_only=True, tag="history.cha
     by: str = ""
     message: str = ""
     call: str = ""
-    value: Raw | None = None
+    value: Raw = Raw(b"")
 
 
 class PieceFiled(Body, frozen=True, gc=False, kw_only=True, tag="piece.filed"):

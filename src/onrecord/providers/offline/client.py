@@ -11,8 +11,8 @@ from onrecord.conversation.render import context_text, user_parts
 from onrecord.jsonio import Json, canonical, dumps
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
-from onrecord.models.projection import result_parts
 from onrecord.models.request import Request, Wire
+from onrecord.models.unit_bytes import result_parts
 from onrecord.providers.offline.choosing import AskFirst, Call, Decline, Talk, choose
 from onrecord.providers.offline.filling import filled
 from onrecord.providers.offline.scene import Scene, look, shown_units

@@ -14,8 +14,8 @@ from onrecord.conversation.display import labelled
 from onrecord.conversation.messages import ContextMessage, Round, ToolCall, Unit, UserMessage
 from onrecord.conversation.render import context_text
 from onrecord.jsonio import Json, loads
-from onrecord.models.projection import result_parts
 from onrecord.models.request import Request, Span
+from onrecord.models.unit_bytes import result_parts
 
 __all__ = ("Line", "Scene", "look", "shown_units")
 
