@@ -86,7 +86,4 @@ def _take(session: Session, turn: str, bodies: Sequence[Body], at: datetime, fol
         Entry(seq=session.seq + n, n=n, turn=turn, take=1, where="main", at=at, cause=n - 1 if n else None, body=body)
         for n, body in enumerate(bodies)
     )
-    changed = land(session, entries, folds)
-    messages = changed.conversation.messages
-    kept = messages.shared_with(session.conversation.messages)
-    return Change(session=changed, kept=kept, messages=tuple(messages.since(kept)), entries=entries)
+    return Change.between(session, land(session, entries, folds), entries)

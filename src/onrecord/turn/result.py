@@ -100,13 +100,8 @@ class TurnResult(Struct, Generic[O], frozen=True, kw_only=True):
         """What a store commits for this turn: new messages, entries, state. UsageError when nothing changed."""
         if self.session is None or not self.changed:
             raise UsageError("this turn changed nothing, so there is nothing to commit", hint="check result.changed")
-        messages = self.session.conversation.messages
-        kept = 0 if self.base is None else messages.shared_with(self.base.conversation.messages)
         children = tuple(child.change() for child in self.children if child.changed)
-        return Change(
-            session=self.session, kept=kept, messages=tuple(messages.since(kept)), entries=self.entries,
-            children=children,
-        )  # fmt: skip
+        return Change.between(self.base, self.session, self.entries, children=children)
 
     def __repr__(self) -> str:
         return f"TurnResult({self.status!r}, {len(self.messages)} messages, {len(self.entries)} entries)"
