@@ -17,6 +17,7 @@ __all__ = ("Client", "Clients", "Endpoint", "Exchange", "Meaning", "Wire")
 class Endpoint(NamedTuple):
     """A parsed address. ``host`` is how messages name it, ``target`` what the client takes."""
 
+    url: str
     target: Any
     scheme: str
     name: str

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 from onrecord.net.exchange import Endpoint, Exchange, Meaning
 from onrecord.net.loops import PerLoop
 from onrecord.net.reply import Reply, Response
+from onrecord.net.warm import Heads, Known, ask_again, knows
 
 __all__ = ("Reply", "close", "get", "post", "prewarm")
 
@@ -85,6 +86,7 @@ class _AiohttpClient:
         self._connector = kit.connector(loop)
         self._timeouts = {CONNECT_S: aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)}
         self._endpoints: dict[str, Endpoint] = {}
+        self._heads = Heads()
         self._session = aiohttp.ClientSession(
             connector=self._connector,
             cookie_jar=aiohttp.DummyCookieJar(loop=loop),
@@ -113,7 +115,7 @@ class _AiohttpClient:
         named = host if target.is_default_port() else f"{host}:{port}"
         if len(self._endpoints) >= 256:
             self._endpoints.clear()
-        self._endpoints[url] = made = Endpoint(target, target.scheme, host, port, named)
+        self._endpoints[url] = made = Endpoint(url, target, target.scheme, host, port, named)
         return made
 
     async def request(
@@ -125,14 +127,22 @@ class _AiohttpClient:
         proxy: str | None,
         connect_s: float,
     ) -> Response:
+        warm = proxy is None and body is not None and body.size <= WHOLE and self._parts.warm
+        if warm and (known := self._heads.find(endpoint.url, headers)) is not None:
+            answer = await ask_again(self._connector, known, body, HEAD_LINE)
+            if answer is not None:
+                return answer
         timeout = self._timeouts.get(connect_s)
         if timeout is None:
             import aiohttp
 
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
-        return await self._session.request(
+        response: Response = await self._session.request(
             method, endpoint.target, data=body, headers=headers, allow_redirects=False, proxy=proxy, timeout=timeout
         )
+        if warm and body.known is not None:
+            self._heads.learn(endpoint.url, headers, body.known)
+        return response
 
     def body(self, content: bytes, touch: Callable[[], None]) -> Any:
         return self._parts.body(content, touch)
@@ -159,18 +169,21 @@ class _Kit(NamedTuple):
     request: Any
     body: Any
     broken: tuple[type[BaseException], ...]
+    warm: bool
 
 
 @cache
 def _kit() -> _Kit:
     import aiohttp
 
-    body = _body_class()
+    body, wire = _body_class(), _wire_class()
+    connector = _connector_class(wire)
     return _Kit(
-        connector=_connector_class(_wire_class()),
+        connector=connector,
         request=_request_class(body),
         body=body,
         broken=(aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientConnectionResetError),
+        warm=knows(connector, wire),
     )
 
 
@@ -244,6 +257,7 @@ def _body_class() -> Any:
             self.content = content
             self.touch = touch
             self.wire: Any = None
+            self.known: Known | None = None
 
         def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
             raise NotImplementedError  # for multipart forms, which this is not
@@ -281,6 +295,7 @@ def _request_class(body: Any) -> Any:
             if not isinstance(sent, body):
                 return await super().send(conn)
             sent.wire = wire
+            sent.known = Known(self.connection_key, f"{self.method} {self.url.raw_path_qs} HTTP/1.1", self.headers)
             if not direct or sent.size > WHOLE or wire.writing_paused or self.proxy is not None:
                 return await super().send(conn)
             writer = StreamWriter(wire, self.loop)
@@ -316,7 +331,7 @@ def _meaning(problem: BaseException) -> Meaning:
             return Meaning("timeout", "did not take the connection in time", "check the address and the network")
         case aiohttp.ClientPayloadError():
             return Meaning("network", "cut its answer off before the end")
-        case aiohttp.ClientResponseError():
+        case aiohttp.ClientResponseError() | aiohttp.http_exceptions.HttpProcessingError():
             return Meaning("invalid", "sent an answer that is not valid HTTP, or a header that is too long")
         case aiohttp.InvalidURL() | ValueError():
             return Meaning("invalid", "cannot be asked: the address or a header holds a character it must not")
