@@ -135,6 +135,11 @@ class Reply:
         self._watch = watch
         self._blame = blame
 
+    @property
+    def ended(self) -> bool:
+        """Whether the whole answer has come and been read, so that waiting for its end would be for nothing."""
+        return self._response.content.at_eof()
+
     async def read(self, limit: int = 64 * MIB) -> bytes:
         """The whole body, or a `ModelError` when it is larger than ``limit``."""
         stream, watch = self._response.content, self._watch

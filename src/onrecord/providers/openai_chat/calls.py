@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import DecodeError, Raw, UnsetType
+from msgspec import UNSET, DecodeError, Raw
 
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.models.chunks import CallChunk
@@ -29,18 +29,23 @@ class CallParts:
     the ids that only first fragments carry.
     """
 
-    __slots__ = ("_calls",)
+    __slots__ = ("_calls", "_latest")
 
     def __init__(self) -> None:
         self._calls: list[_Parts] = []
+        self._latest: _Parts | None = None
 
     def add(self, fragment: Call) -> None:
         """One fragment, or a whole call."""
-        parts = self._of(fragment)
-        if fragment.id and not parts.id:
-            parts.id = fragment.id
-        if not isinstance(fragment.extra_content, UnsetType) and bytes(fragment.extra_content) != b"null":
-            parts.extra = fragment.extra_content
+        parts, named = self._latest, fragment.id
+        if parts is None or named or parts.index != fragment.index:  # else another piece of the same call, as mostly
+            parts = self._of(fragment)
+            self._latest = parts if parts is self._calls[-1] else None
+            if named and not parts.id:
+                parts.id = named
+        extra = fragment.extra_content
+        if extra is not UNSET and bytes(extra) != b"null":
+            parts.extra = extra
         function = fragment.function
         if function is None:
             return

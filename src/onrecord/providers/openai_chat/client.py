@@ -80,7 +80,7 @@ class ChatModel:
                 f"model {card.name!r} has no http address", hint="base_url is the address up to and with /v1"
             )
         self._card, self._dialect, self._key = card, dialect, key or Key()
-        self._headers = dict(headers or {})
+        self._headers = merged_headers(headers or {}, {})
         self._silence_s = silence_s
         self._url = card.base_url.rstrip("/") + "/chat/completions"
         self._projection = ChatProjection(card, dialect, extra)
@@ -119,7 +119,8 @@ class ChatModel:
                                 for chunk in feed(data):
                                     yield chunk
                             if parser.done:
-                                await _drain(batches)
+                                if not reply.ended:
+                                    await _drain(batches)
                                 break
             for chunk in parser.close():
                 yield chunk
@@ -129,7 +130,7 @@ class ChatModel:
 
     def _signed(self, own: Mapping[str, str]) -> dict[str, str]:
         """The headers of one request; with the key, unless they bring their own authorization."""
-        headers = merged_headers(self._headers, own)
+        headers = merged_headers(self._headers, own) if own else dict(self._headers)
         if "Authorization" not in headers:
             if (key := self._key.read()) is not None:
                 headers["Authorization"] = f"Bearer {key}"

@@ -152,10 +152,10 @@ class Parser:
         return out
 
     def _add(self, delta: Delta, out: list[Chunk]) -> None:
-        thought = delta.reasoning_content or (delta.reasoning if isinstance(delta.reasoning, str) else "")
-        if thought:
-            out.append(ThinkingChunk(thought))
         if delta.reasoning_content is not None or delta.reasoning is not None or delta.reasoning_details:
+            thought = delta.reasoning_content or (delta.reasoning if isinstance(delta.reasoning, str) else "")
+            if thought:
+                out.append(ThinkingChunk(thought))
             self._keep(delta)
         content = delta.content
         if content:
