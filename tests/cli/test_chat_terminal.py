@@ -40,8 +40,7 @@ def test_ctrl_c_stops_the_reply_and_not_the_program(folder: Path) -> None:
         person.types("again")
         person.sees("word0 word1 word2")
         person.sees("> ")
-        person.presses(CTRL_D)
-        assert person.leaves() == 0, person.seen
+        assert person.leaves(CTRL_D) == 0, person.seen
     assert "Traceback" not in person.seen
     kept = stored(folder / "t.db")
     assert kept is not None
@@ -60,8 +59,8 @@ def test_ctrl_c_at_the_prompt_ends_the_chat(folder: Path) -> None:
     for typed in ("", "half a line"):
         with Person(*command("chat", "cli_paced.py"), folder=folder) as person:
             person.sees("> ")
-            person.presses(typed + CTRL_C)
-            assert person.leaves() == 0, person.seen
+            person.presses(typed)
+            assert person.leaves(CTRL_C) == 0, person.seen
         assert "Traceback" not in person.seen
 
 
@@ -84,15 +83,15 @@ def test_a_terminal_gets_styles_and_a_pipe_or_no_color_does_not(folder: Path) ->
         person.types("think")
         shown = person.sees("word2")
         assert "\x1b[2mlet me think\x1b[0m" in shown
-        person.presses(CTRL_D)
-        person.leaves()
+        person.sees("> ")
+        person.leaves(CTRL_D)
         assert "\x1b[1mPaced (paced:words)" in person.seen
     with Person(*command("chat", "cli_paced.py"), folder=folder, NO_COLOR="1", TERM="xterm") as person:
         person.sees("> ")
         person.types("think")
         assert "let me think" not in person.sees("word2")
-        person.presses(CTRL_D)
-        person.leaves()
+        person.sees("> ")
+        person.leaves(CTRL_D)
         assert "\x1b[1m" not in person.seen
         assert "\x1b[2m" not in person.seen
 
@@ -109,9 +108,8 @@ def test_a_question_is_put_left_and_answered_in_another_process(folder: Path) ->
         person.types("")
         person.sees("left open")
         person.sees("> ")
-        person.presses(CTRL_D)
-        person.sees("a question is left open")
-        assert person.leaves() == 0
+        assert person.leaves(CTRL_D) == 0
+        person.sees("a question is left open", timeout=0)
     with Person(*command("chat", "cli_asking.py", "--store", "t.db"), folder=folder, NO_COLOR="1") as person:
         person.sees(r"\? Book a room in Porto\?")
         person.sees("answer> ")
@@ -162,8 +160,8 @@ def test_the_demo_under_make_survives_ctrl_c(folder: Path) -> None:
         person.sees("> ")
         person.types("again")
         person.sees("word0 word1 word2")
-        person.presses(CTRL_D)
-        person.leaves()
+        person.sees("> ")
+        person.leaves(CTRL_D)
     kept = stored(folder / "t.db")
     assert kept is not None
     assert len(kept.conversation.messages) == 4

@@ -54,6 +54,7 @@ async def _fill(path: Path) -> None:
         for line in ("hello", "book it"):
             result = await agent.turn(line, session=session, effects=effects)
             session = await store.commit(result.change())
+        assert isinstance(session, Session)
         assert session.question is not None
         effects.advance(minutes=5)
         answer = approved(session.question, by="boss", note="fine")

@@ -65,10 +65,18 @@ class Person:
         """Keys as they are."""
         os.write(self.terminal, keys.encode())
 
-    def leaves(self, timeout: float = 12) -> int:
-        """Waits until the command ended, and returns its exit code."""
-        deadline = time.monotonic() + timeout
+    def leaves(self, keys: str = "", timeout: float = 15) -> int:
+        """Waits until the command ended, and returns its exit code.
+
+        ``keys`` are pressed at the prompt, and again as a person would: Python loses a signal that comes in the
+        instant between the prompt and its waiting for keys.
+        """
+        deadline = again = time.monotonic() + 0.1
+        deadline += timeout
         while self.process.poll() is None and time.monotonic() < deadline:
+            if keys and time.monotonic() >= again:
+                self.presses(keys)
+                again = time.monotonic() + 1.5
             self._read(0.1)
         while self._read(0.1):
             pass

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, Protocol
 
 from onrecord.cli.reply import call_text
-from onrecord.cli.terminal import Keyboard, Screen, quoted
+from onrecord.cli.terminal import Screen, quoted
 from onrecord.conversation.inputs import Answered, AskField, Question
 from onrecord.errors import OnrecordError
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.session.session import Session
 
-__all__ = ("LATER", "Form", "answer_to", "form_of", "put", "value_of", "yes_or_no")
+__all__ = ("LATER", "Form", "Lines", "answer_to", "form_of", "put", "value_of", "yes_or_no")
 
 Form = Literal["approval", "fields", "free"]
+
+
+class Lines(Protocol):
+    """Where answers are typed; ``live`` is a person at a terminal."""
+
+    live: bool
+
+    def line(self, prompt: str) -> str: ...
+
 
 LATER = ("/later", "/l")
 ANSWER = "answer> "
@@ -61,7 +70,7 @@ def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]
 
 
 def answer_to(
-    screen: Screen, keyboard: Keyboard, question: Question, form: Form, command: Callable[[str], None]
+    screen: Screen, keyboard: Lines, question: Question, form: Form, command: Callable[[str], None]
 ) -> Answered | None:
     """The person's answer, asked for until it is one; None when it is left for later. EOFError at the end of input.
 
@@ -89,7 +98,7 @@ def answer_to(
     return Answered(question.key, value=value, approved=approved, note=note)
 
 
-def _typed(keyboard: Keyboard, prompt: str, command: Callable[[str], None]) -> str | None:
+def _typed(keyboard: Lines, prompt: str, command: Callable[[str], None]) -> str | None:
     """A line that is an answer. An empty one at a terminal, and /later, leave the question open: None."""
     while True:
         line = keyboard.line(prompt).strip()
@@ -113,7 +122,7 @@ def yes_or_no(text: str) -> tuple[bool | None, str]:
 
 
 def _fields(
-    screen: Screen, keyboard: Keyboard, fields: tuple[AskField, ...], command: Callable[[str], None]
+    screen: Screen, keyboard: Lines, fields: tuple[AskField, ...], command: Callable[[str], None]
 ) -> dict[str, Json] | None:
     values: dict[str, Json] = {}
     for field in fields:
