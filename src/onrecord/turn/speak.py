@@ -35,9 +35,9 @@ __all__ = ("Done", "outgoing_key", "speak")
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """A speak verb as it is kept across a pause: its last round is read again by the shape."""
+    """A speak verb as it is kept across a pause: the rounds that make its value are read again by the shape."""
 
-    round: Round | None = None
+    read: tuple[Round, ...] = ()
     text: str = ""
     data: dict[str, Any] = {}
     rounds: int = 0
@@ -64,7 +64,7 @@ class _Speaking:
         self.wrapping = False
         self.usage: Usage | None = None
         self.value: object = None
-        self.last: Round | None = None
+        self.read: tuple[Round, ...] = ()
         self.said = ""
 
     def permit(self, offers: tuple[Offer, ...]) -> None:
@@ -87,8 +87,8 @@ class _Speaking:
             return None
         reading = self.shape.read(settled)
         merge = self.brief.merge
-        self.value = reading.value if merge is None or self.last is None else merge(self.value, reading.value)
-        self.last = settled
+        self.value = reading.value if merge is None or not self.read else merge(self.value, reading.value)
+        self.read = (settled,) if merge is None else (*self.read, settled)
         return reading
 
     @property
@@ -353,7 +353,7 @@ def _spoken(speaking: _Speaking) -> Spoken:
     if data and not speaking.brief.hold_data:
         turn.note(DataPatched(patch=dict(data)))
     turn.done[speaking.brief.key] = Done(
-        round=speaking.last, text=speaking.said, data=data, rounds=speaking.count, usage=speaking.usage
+        read=speaking.read, text=speaking.said, data=data, rounds=speaking.count, usage=speaking.usage
     )
     return Spoken(
         text=speaking.said, value=speaking.value, data=data, rounds=speaking.count, usage=speaking.usage
@@ -363,7 +363,8 @@ def _spoken(speaking: _Speaking) -> Spoken:
 def spoken_again(brief: Brief, held: Any) -> Spoken:
     """A speak verb already performed, read from its record."""
     done = held if isinstance(held, Done) else msgspec.json.decode(held, type=Done)
-    value = None
-    if brief.shape is not None and done.round is not None:
-        value = brief.shape.read(done.round).value
+    value: Any = None
+    for place, heard in enumerate(done.read if brief.shape is not None else ()):
+        now = brief.shape.read(heard).value if brief.shape is not None else None
+        value = brief.merge(value, now) if place and brief.merge is not None else now
     return Spoken(text=done.text, value=value, data=done.data, rounds=done.rounds, usage=done.usage)
