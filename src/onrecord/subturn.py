@@ -15,7 +15,7 @@ from onrecord.jsonio import Json
 from onrecord.session.codec import loads_session
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
-from onrecord.turn.call import CallContext
+from onrecord.turn.call_context import CallContext
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
 

@@ -116,12 +116,21 @@ def _is_act(round_id: str) -> bool:
     return round_id.rsplit("/", 1)[-1].startswith("act")
 
 
+def _call(held: Round, call_id: str) -> tuple[int, ToolCall | None]:
+    """A call of a round and its place; None when there is no such call."""
+    for at, call in enumerate(held.calls):
+        if call.id == call_id:
+            return at, call
+    return -1, None
+
+
 def _returned(w: Working, e: Entry, b: kinds.ToolReturned) -> None:
     held = w.round(b.round)
-    calls = tuple(
-        replace(c, status=b.status, result=b.result, notes=b.notes) if c.id == b.call else c for c in held.calls
-    )
-    settled = replace(held, calls=calls)
+    at, call = _call(held, b.call)
+    if call is None:
+        return
+    returned = replace(call, status=b.status, result=b.result, notes=b.notes)
+    settled = replace(held, calls=(*held.calls[:at], returned, *held.calls[at + 1 :]))
     if held is w.acting:
         w.acting = settled
     else:
@@ -130,10 +139,12 @@ def _returned(w: Working, e: Entry, b: kinds.ToolReturned) -> None:
 
 def _started(w: Working, e: Entry, b: kinds.ToolStarted) -> None:
     held = w.round(b.round)
-    call = next(c for c in held.calls if c.id == b.call)
+    at, call = _call(held, b.call)
+    if call is None:
+        raise RecordInvalid(f"an entry names call {b.call!r}, which is not in its round")
     if call.args is b.args or call.args == b.args:
         return
-    settled = replace(held, calls=tuple(replace(c, args=b.args) if c.id == b.call else c for c in held.calls))
+    settled = replace(held, calls=(*held.calls[:at], replace(call, args=b.args), *held.calls[at + 1 :]))
     if held is w.acting:
         w.acting = settled
     else:

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Audio, File, Image, Part, Text
-from onrecord.conversation.identity import Identity
-from onrecord.conversation.inputs import Answered, Ask
-from onrecord.conversation.messages import CallStatus, Note, ToolCall, Unit
+from onrecord.conversation.inputs import Ask
+from onrecord.conversation.messages import CallStatus, Note, ToolCall
 from onrecord.conversation.outgoing import CallDelta
 from onrecord.jsonio import Json, canonical, digest, dumps
 from onrecord.record.kinds import ToolReturned
-from onrecord.session.session import Session
 from onrecord.tools.result_text import as_result, cut, serialise
-from onrecord.tools.tool import Tool, ToolContext, ToolResult
-from onrecord.turn.director import Scope
+from onrecord.tools.tool import Tool, ToolResult
+from onrecord.turn.call_context import CallContext
 from onrecord.turn.moments import Allow, Deny, Returned, Stop
 from onrecord.turn.plan import Mounted
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("CallContext", "Handled", "effect_key", "error_text", "finish_call", "run_before", "run_handler")
+__all__ = ("Handled", "effect_key", "error_text", "finish_call", "place_of", "return_call", "run_before", "run_handler")
 
-T = TypeVar("T")
 PARTS = (Text, Image, Audio, File)
 
 
@@ -52,82 +49,10 @@ def effect_key(turn: Turn, verb: str, call: ToolCall) -> str:
     return f"{base}/{place}" if place else base
 
 
-class _Unwind(BaseException):
-    """Leaves one handler after `ask`; the runner looks at the context, however the handler ended."""
-
-
-class CallContext:
-    """What a handler gets; see `ToolContext`."""
-
-    __slots__ = ("_answers", "_scope", "asked", "asked_by", "call", "data", "kept_child", "key", "patch", "turn")
-
-    def __init__(self, turn: Turn, call: ToolCall, key: str, data: Mapping[str, Json], scope: Scope) -> None:
-        self.turn, self.call, self.key, self.data, self._scope = turn, call, key, data, scope
-        self.patch: dict[str, Json] = {}
-        self.asked: Ask | None = None
-        self.asked_by = ""
-        self.kept_child: Session | None = None
-        self._answers = 0
-
-    @property
-    def context(self) -> Any:
-        return self.turn.context
-
-    @property
-    def history(self) -> Sequence[Unit]:
-        return self.turn.working.conversation.units
-
-    @property
-    def now(self) -> datetime:
-        return self.turn.now
-
-    @property
-    def identity(self) -> Identity | None:
-        return self.turn.session.owner
-
-    @property
-    def run(self) -> object:
-        return self._scope.run
-
-    @property
-    def input(self) -> Json:
-        return self._scope.input
-
-    @property
-    def dedupe_key(self) -> str:
-        return self._scope.dedupe_key
-
-    @property
-    def silenced(self) -> str | None:
-        return self._scope.silenced
-
-    def set(self, patch: Mapping[str, Json], /) -> None:
-        self.patch.update(patch)
-
-    async def ask(self, ask: Ask, /) -> Answered:
-        name = f"{self.key}/ask{self._answers}"
-        self._answers += 1
-        recorded = self.turn.done.get(name)
-        if recorded is not None:
-            return recorded if isinstance(recorded, Answered) else msgspec.json.decode(recorded, type=Answered)
-        # Recorded before the unwind: a task group or a broad except inside the handler can hide only the latter.
-        self.asked = self.asked or ask
-        raise _Unwind
-
-    @property
-    def answers(self) -> int:
-        """How many questions of this call were answered so far."""
-        return sum(1 for name in self.turn.done if name.startswith(f"{self.key}/ask"))
-
-    def skip_answers(self) -> None:
-        """The next `ask` is a new question: for handlers that keep their own place, such as sub-agents."""
-        self._answers = self.answers
-
-    async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
-        return await self.turn.effects.once(f"{self.key}/{key}", "", kind, act)
-
-
-_: type[ToolContext[Any]] = CallContext
+def place_of(call: ToolCall) -> str:
+    """Where a call's entries stand: ``main/r0/c1``."""
+    _, round_, place = call.id.rsplit("/", 2)
+    return f"main/{round_}/{place}"
 
 
 class Handled(Struct, frozen=True, kw_only=True):
@@ -169,8 +94,9 @@ async def run_before(
     ``behind`` names the hook that asked and was answered: the chain goes on after it. ``offered`` False skips the
     schema gate, for calls a director makes itself.
     """
-    passed = behind == ""
-    where = f"main/{call.id.rsplit('/', 2)[-2]}/{call.id.rsplit('/', 1)[-1]}"
+    if not turn.plan.on["before_tool"]:
+        return await _gates(tool, call, context, schema=offered) or call
+    passed, where = behind == "", place_of(call)
     for stage in (turn.plan.before_gates, None, turn.plan.behind_gates):
         if stage is None:
             gated = (
@@ -277,7 +203,7 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
     now = context.turn.effects.now
     started = now()
     try:
-        if inspect.iscoroutinefunction(tool.handler):
+        if _is_async(tool.handler):
             value = await tool.handler(call.args, context)
         else:
             value = await _maybe(await asyncio.to_thread(tool.handler, call.args, context))
@@ -296,6 +222,11 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
         return Handled(result=ToolResult(), status="asked", ask=value, started_at=started)
     result = as_result(value)
     return Handled(result=result, status=result.status or "returned", started_at=started, ended_at=now())
+
+
+def _is_async(handler: Callable[..., Any]) -> bool:
+    code = getattr(handler, "__code__", None)  # `inspect` looks through every wrapper first, at each call
+    return bool(code is not None and code.co_flags & inspect.CO_COROUTINE) or inspect.iscoroutinefunction(handler)
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -319,10 +250,17 @@ async def finish_call(turn: Turn, tool: Tool, call: ToolCall, handled: Handled, 
         turn.note(fact, cause=cause)
     value = handled.result.value
     content = (Text(handled.text),) if handled.text else content_of(value)
+    limit, hooked = tool.max_result_size_chars, turn.plan.on["after_tool"]
+    if not hooked:
+        content = content if limit is None else _capped(content, limit)
+        return return_call(
+            turn, call, round_id, handled.status, content, cause, started_at=handled.started_at,
+            ended_at=handled.ended_at,
+        )  # fmt: skip
     returned = Returned(call=call, value=None if value is UNSET else value, content=content, status=handled.status)
     returned = await _after_chain(turn, turn.plan.before_cap, returned)
-    if tool.max_result_size_chars is not None:
-        returned = replace(returned, content=_capped(returned.content, tool.max_result_size_chars))
+    if limit is not None:
+        returned = replace(returned, content=_capped(returned.content, limit))
     returned = await _after_chain(turn, turn.plan.behind_cap, returned)
     return return_call(
         turn, call, round_id, returned.status, returned.content, cause, notes=returned.notes,
@@ -332,6 +270,8 @@ async def finish_call(turn: Turn, tool: Tool, call: ToolCall, handled: Handled, 
 
 def content_of(value: object) -> tuple[Part, ...]:
     """A handler's value as parts: parts as they are, anything else as one text."""
+    if type(value) is str:
+        return (Text(serialise(value)),)
     if isinstance(value, PARTS):
         return (value,)
     if isinstance(value, (tuple, list)) and value and all(isinstance(v, PARTS) for v in value):
@@ -388,7 +328,7 @@ def return_call(
         call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=content, notes=notes,
         started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
     )  # fmt: skip
-    entry = turn.note(body, cause=cause, where=f"main/{round_id.rsplit('/', 1)[-1]}/{call.id.rsplit('/', 1)[-1]}")
+    entry = turn.note(body, cause=cause, where=place_of(call))
     if turn.emit is not None:
         turn.emit(CallDelta(id=call.id, name=call.name, status=status, args=call.args))
     return entry.n

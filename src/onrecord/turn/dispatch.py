@@ -18,16 +18,17 @@ from onrecord.session.codec import dumps_session
 from onrecord.tools.tool import Tool
 from onrecord.turn.call import (
     Asker,
-    CallContext,
     Handled,
     Refused,
     effect_key,
     error_text,
     finish_call,
+    place_of,
     return_call,
     run_before,
     run_handler,
 )
+from onrecord.turn.call_context import CallContext
 from onrecord.turn.director import Scope
 from onrecord.turn.pause import Asking, can_ask, pause
 from onrecord.turn.turn import Turn
@@ -58,6 +59,7 @@ class _Ready(Struct, kw_only=True):
     tool: Tool
     context: CallContext
     started: int
+    reads: bool = False
 
 
 def groups(batch: Batch, calls: tuple[ToolCall, ...]) -> list[list[ToolCall]]:
@@ -104,6 +106,7 @@ async def dispatch(turn: Turn, batch: Batch, round_id: str, cause: int) -> Quest
 async def _run_group(turn: Turn, batch: Batch, round_id: str, group: list[ToolCall], cause: int) -> Asking | None:
     ready: list[_Ready] = []
     asking: list[tuple[int, Asking]] = []
+    changed = False
     for place, call in enumerate(group):
         if turn.stopped is not None:
             break
@@ -112,7 +115,8 @@ async def _run_group(turn: Turn, batch: Batch, round_id: str, group: list[ToolCa
             asking.append((place, got))
         elif got is not None:
             ready.append(got)
-    for together in _parted(ready):
+            changed = changed or got.call is not call
+    for together in _parted(ready) if changed else (ready,):
         asking += [
             (next(i for i, c in enumerate(group) if c.id == found.call), found)
             for found in await _run_ready(turn, batch, round_id, together)
@@ -171,7 +175,7 @@ async def _admit(
     entry = turn.note(
         ToolStarted(call=call.id, round=round_id, name=call.name, args=got.args, key=context.key),
         cause=cause,
-        where=f"main/{round_id.rsplit('/', 1)[-1]}/{call.id.rsplit('/', 1)[-1]}",
+        where=place_of(call),
     )
     if turn.emit is not None:
         turn.emit(CallDelta(id=call.id, name=call.name, status="asked", args=got.args))
@@ -197,7 +201,9 @@ async def _run_ready(turn: Turn, batch: Batch, round_id: str, ready: list[_Ready
     """Handlers together, then their after-chains in call order."""
     if not ready:
         return []
-    effectful = any(not _reads_only(r) for r in ready)
+    for each in ready:
+        each.reads = _reads_only(each)
+    effectful = any(not each.reads for each in ready)
     turn.shielded += effectful
     done: list[Handled | None] = [None] * len(ready)
     try:
@@ -230,7 +236,7 @@ async def _together(turn: Turn, ready: list[_Ready]) -> list[Handled | None]:
         async with asyncio.TaskGroup() as group:
             for each in ready:
                 tasks.append(group.create_task(run_handler(each.tool, each.call, each.context)))
-                if _reads_only(each):
+                if each.reads:
                     turn.harmless.append(tasks[-1])
     except asyncio.CancelledError:
         if turn.interrupted is None:

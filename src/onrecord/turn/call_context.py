@@ -1,0 +1,100 @@
+"""What a tool's handler gets: `ToolContext` as the loop fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from onrecord.conversation.identity import Identity
+from onrecord.conversation.inputs import Answered, Ask
+from onrecord.conversation.messages import ToolCall, Unit
+from onrecord.jsonio import Json
+from onrecord.session.session import Session
+from onrecord.tools.tool import ToolContext
+from onrecord.turn.director import Scope
+from onrecord.turn.turn import Turn
+
+__all__ = ("CallContext",)
+
+T = TypeVar("T")
+
+
+class _Unwind(BaseException):
+    """Leaves one handler after `ask`; the runner looks at the context, however the handler ended."""
+
+
+class CallContext:
+    """What a handler gets; see `ToolContext`."""
+
+    __slots__ = ("_answers", "_scope", "asked", "asked_by", "call", "data", "kept_child", "key", "patch", "turn")
+
+    def __init__(self, turn: Turn, call: ToolCall, key: str, data: Mapping[str, Json], scope: Scope) -> None:
+        self.turn, self.call, self.key, self.data, self._scope = turn, call, key, data, scope
+        self.patch: dict[str, Json] = {}
+        self.asked: Ask | None = None
+        self.asked_by = ""
+        self.kept_child: Session | None = None
+        self._answers = 0
+
+    @property
+    def context(self) -> Any:
+        return self.turn.context
+
+    @property
+    def history(self) -> Sequence[Unit]:
+        return self.turn.working.conversation.units
+
+    @property
+    def now(self) -> datetime:
+        return self.turn.now
+
+    @property
+    def identity(self) -> Identity | None:
+        return self.turn.session.owner
+
+    @property
+    def run(self) -> object:
+        return self._scope.run
+
+    @property
+    def input(self) -> Json:
+        return self._scope.input
+
+    @property
+    def dedupe_key(self) -> str:
+        return self._scope.dedupe_key
+
+    @property
+    def silenced(self) -> str | None:
+        return self._scope.silenced
+
+    def set(self, patch: Mapping[str, Json], /) -> None:
+        self.patch.update(patch)
+
+    async def ask(self, ask: Ask, /) -> Answered:
+        name = f"{self.key}/ask{self._answers}"
+        self._answers += 1
+        recorded = self.turn.done.get(name)
+        if recorded is not None:
+            return recorded if isinstance(recorded, Answered) else msgspec.json.decode(recorded, type=Answered)
+        # Recorded before the unwind: a task group or a broad except inside the handler can hide only the latter.
+        self.asked = self.asked or ask
+        raise _Unwind
+
+    @property
+    def answers(self) -> int:
+        """How many questions of this call were answered so far."""
+        return sum(1 for name in self.turn.done if name.startswith(f"{self.key}/ask"))
+
+    def skip_answers(self) -> None:
+        """The next `ask` is a new question: for handlers that keep their own place, such as sub-agents."""
+        self._answers = self.answers
+
+    async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
+        return await self.turn.effects.once(f"{self.key}/{key}", "", kind, act)
+
+
+_: type[ToolContext[Any]] = CallContext
