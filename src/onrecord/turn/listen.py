@@ -181,8 +181,9 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
     except OnrecordError:
         raise
     except Exception as error:
-        name = request.model.card.name
-        raise ModelError(f"model {name!r} raised {type(error).__name__}", kind="unknown", provider=name) from error
+        card = request.model.card
+        told = f"model {card.name!r} raised {type(error).__name__}"
+        raise ModelError(told, kind="unknown", provider=card.provider) from error
     settled = ear.round(rid, (), int((turn.effects.now() - began).total_seconds() * 1000))
     items = ear.items
     marked = bool(filters) and any(isinstance(item, Mark) for item in items)
