@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gates.report import ROOT
 from onrecord.cli.main import main
+from onrecord.record.entry import Entry
+from onrecord.session.session import Session
+from onrecord.stores.sqlite import SqliteStore
 
-__all__ = ("ASKING", "PACED", "RULED", "Ran", "command", "environment", "run", "started")
+__all__ = (
+    "ASKING", "PACED", "RULED", "Cli", "Ran", "command", "entries_of", "environment", "run", "started", "stored",
+)  # fmt: skip
 
 PACED = '''
 """Talks word by word, as slowly as it is told: "slow" in a message makes it slow."""
@@ -177,6 +184,30 @@ class Ran:
 
     def __repr__(self) -> str:
         return f"exit code {self.code}\n{self.out}\n--- stderr\n{self.err}"
+
+
+Cli = Callable[..., Ran]
+"""The command in this process, as the fixture `cli` gives it."""
+
+
+def entries_of(store: Path, session: str = "ana") -> list[Entry]:
+    """The entries that a store holds."""
+
+    async def read() -> list[Entry]:
+        async with SqliteStore(store) as opened:
+            return [entry async for entry in opened.entries(session)]
+
+    return asyncio.run(read())
+
+
+def stored(store: Path, session: str = "default") -> Session | None:
+    """The session that a store's file holds."""
+
+    async def load() -> Session | None:
+        async with SqliteStore(store) as opened:
+            return await opened.load(session)
+
+    return asyncio.run(load())
 
 
 def run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import subprocess
 from pathlib import Path
@@ -11,21 +10,9 @@ import pytest
 
 from gates.report import ROOT
 from onrecord.conversation.messages import AssistantMessage
-from onrecord.session.session import Session
-from onrecord.stores.sqlite import SqliteStore
-from tests.cli.agents import ASKING, PACED, RULED, command, environment, run, started
+from tests.cli.agents import ASKING, PACED, RULED, command, environment, run, started, stored
 
 pytestmark = pytest.mark.integration
-
-
-def stored(path: Path, session: str = "default") -> Session | None:
-    """The session that a store's file holds."""
-
-    async def load() -> Session | None:
-        async with SqliteStore(path) as store:
-            return await store.load(session)
-
-    return asyncio.run(load())
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from onrecord.conversation.messages import AssistantMessage, UserMessage
-from tests.cli.agents import ASKING, PACED, command, started
-from tests.cli.test_chat_pipe import stored
+from tests.cli.agents import ASKING, PACED, command, started, stored
 from tests.cli.typing_on import CTRL_C, CTRL_D, Person
 
 pytestmark = [

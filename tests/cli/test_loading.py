@@ -108,7 +108,7 @@ def test_another_model_can_be_named(folder: Path) -> None:
         ("nowhere:agent", "there is no module 'nowhere'", "write MODULE:AGENT"),
         ("cli_agents.py", "which agent of 'cli_agents.py' is not said", "cli_agents.py:first, cli_agents.py:second"),
         ("cli_beside.py", "which agent of", "write MODULE:AGENT"),
-        ("cli_agents.py:frist", "has no 'frist'", "did you mean cli_agents.py:first?"),
+        ("cli_agents.py:firstly", "has no 'firstly'", "did you mean cli_agents.py:first?"),
         ("cli_agents.py:zzz", "has no 'zzz'", "agents there: cli_agents.py:first"),
         ("cli_agents.py:number", "is no agent but of type int", "agents there"),
         ("cli_agents.py:Holder", "is no agent but a class", "agents there"),

@@ -131,7 +131,6 @@ def test_an_unforeseen_error_is_a_line_too(capsys: pytest.CaptureFixture[str], m
     def broken(args: object) -> int:
         raise RuntimeError("a\nfault")
 
-    monkeypatch.setattr("onrecord.cli.models.found_here", broken)
     monkeypatch.setattr("onrecord.cli.models.run", broken)
     ran = run(capsys, monkeypatch, "models")
     assert ran.code == 1

@@ -19,7 +19,7 @@ def _nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PROVIDERS:
         monkeypatch.delenv(f"{name.upper()}_API_KEY", raising=False)
         monkeypatch.setenv(f"{name.upper()}_BASE_URL", "http://127.0.0.1:9/v1")
-    monkeypatch.setattr("onrecord.cli.models.find_spec", lambda _: None)
+    monkeypatch.setattr("onrecord.cli.usable.find_spec", lambda _: None)
 
 
 def test_every_provider_is_listed_with_what_it_needs(
@@ -42,7 +42,7 @@ def test_keys_servers_and_the_extra_make_models_usable(
 ) -> None:
     """As JSON lines: the provider, whether it is usable, how a model is named, and why."""
     monkeypatch.setenv("OPENAI_API_KEY", "made up")
-    monkeypatch.setattr("onrecord.cli.models.find_spec", lambda _: object())
+    monkeypatch.setattr("onrecord.cli.usable.find_spec", lambda _: object())
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("OLLAMA_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}/v1")
         ran = run(capsys, monkeypatch, "models", "--json")

@@ -139,3 +139,28 @@ def test_reasoning_is_dimmed_and_visible_marks_are_words(monkeypatch: pytest.Mon
         MarkDelta(Mark(kind="act", raw="<act>")), live=True, monkeypatch=monkeypatch,
     )  # fmt: skip
     assert told == "\x1b[2mhm\x1b[0m\na:)\n"
+
+
+def test_lines_break_between_words_where_the_screen_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the line's own indent; a pipe gets them whole."""
+    monkeypatch.setenv("COLUMNS", "12")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out, pipe = Terminal(), io.StringIO()
+    Screen(out).line("  one two three four\nfive")
+    Screen(pipe).line("  one two three four\nfive")
+    assert out.getvalue() == "  one two\n  three four\nfive\n"
+    assert pipe.getvalue() == "  one two three four\nfive\n"
+
+
+def test_whom_one_waits_for_is_said_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal that can erase it; it leaves no trace in a pipe."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out, pipe = Terminal(), io.StringIO()
+    for stream in (out, pipe):
+        reply = Reply(Screen(stream))
+        reply.wait("openai:x")
+        reply.show([TextDelta("Hello.")])
+        reply.end()
+    assert out.getvalue() == "\x1b[2m  waiting for openai:x …\x1b[0m\r\x1b[KHello.\n"
+    assert pipe.getvalue() == "Hello.\n"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from onrecord import __version__
+import onrecord
 from onrecord.cli import chat, models, record, replay
 from onrecord.cli.failure import EXIT_CODES, INTERRUPTED, PIPE, USAGE, debugging, tell
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _let_go_of_stdout()
         return PIPE
-    except Exception as error:  # noqa: BLE001  the last place where an error can still become a line and a hint
+    except Exception as error:  # noqa: BLE001 - the last place where an error can still become a line and a hint
         return tell(error, debug=debug)
     return code
 
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         parents=[shared],
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"onrecord {__version__}")
+    parser.add_argument("--version", action="version", version=f"onrecord {onrecord.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
     for command in (chat, record, replay, models):
         command.declare(commands, shared)

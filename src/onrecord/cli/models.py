@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onrecord.cli.failure import EXIT_CODES, OK
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from onrecord.providers.openai_compatible import Available
-
-__all__ = ("declare", "found_here")
+__all__ = ("declare",)
 
 ABOUT = """\
 Which models can be used on this machine, and exactly what is missing for the others: a variable, an extra, a server.
@@ -50,6 +44,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints the table."""
     from onrecord.cli.terminal import Screen, wide_enough
+    from onrecord.cli.usable import found_here
     from onrecord.jsonio import dumps
 
     screen, rows = Screen(), sorted(found_here(), key=lambda row: not row.usable)
@@ -64,18 +59,6 @@ def run(args: argparse.Namespace) -> int:
         line = f"{mark}  {wide_enough(_named(row.name), width)}  {row.why}"
         screen.line(line, bold=row.usable, dim=not row.usable)
     return OK
-
-
-def found_here() -> Iterator[Available]:
-    """Every provider that a model name can begin with."""
-    from onrecord.providers.openai_compatible import Available, available
-
-    yield Available("offline", usable=True, why="a rule-based stand-in, no language model: for first steps and tests")
-    yield from available()
-    if find_spec("xllamacpp") is None:
-        yield Available("local", usable=False, why='pip install "onrecord[local]", then name a GGUF file')
-    else:
-        yield Available("local", usable=True, why="runs a GGUF file of yours through llama.cpp")
 
 
 def _named(provider: str) -> str:

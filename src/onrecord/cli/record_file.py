@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from onrecord import __version__
+import onrecord
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import RecordInvalid
 from onrecord.jsonio import Json, canonical, chained, digest
@@ -70,7 +70,7 @@ def exported(session: Session, entries: Iterable[Entry], codec: EntryCodec) -> I
     state["filed"] = [fresh.get(mark) or digest(mark.encode(), key) for mark in session.filed]
     header = Header(
         onrecord="record", format=FORMAT, session=session.key, entries=len(kept), digest_key=key,
-        state=digest(canonical(state), key), by=f"onrecord {__version__}",
+        state=digest(canonical(state), key), by=f"onrecord {onrecord.__version__}",
     )  # fmt: skip
     seal = ""
     for line in (msgspec.json.encode(header), *kept):

@@ -26,8 +26,21 @@ class Reply:
         self._open: str | None = None  # the call whose line is not finished
         self._reasoning = False
         self._sources: dict[str, None] = {}
+        self._waiting = False
+
+    def wait(self, name: str) -> None:
+        """Says whom one waits for, on a terminal that can take it back."""
+        if self.screen.styled and self.screen.at_start:
+            self.screen.write(f"  waiting for {name} …", dim=True)
+            self._waiting = True
+
+    def _arrived(self) -> None:
+        if self._waiting:
+            self.screen.erase()
+            self._waiting = False
 
     def show(self, batch: Sequence[Delta]) -> None:
+        self._arrived()
         for delta in batch:
             match delta:
                 case TextDelta(text=text):
@@ -46,6 +59,7 @@ class Reply:
 
     def end(self) -> None:
         """The last line is finished; sources stand below the words."""
+        self._arrived()
         self._close()
         self.screen.fresh()
         for url in self._sources:

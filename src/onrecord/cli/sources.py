@@ -18,8 +18,9 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.record.record import Record
-from onrecord.session.folding import NO_FOLDS, Folds, refold
+from onrecord.session.folding import NO_FOLDS, Folds
 from onrecord.session.session import Session
+from onrecord.turn.audit import walk
 
 __all__ = ("Held", "held", "is_store", "stored_sessions")
 
@@ -40,8 +41,14 @@ class Held(Struct, frozen=True, kw_only=True):
     broken: tuple[str, ...] = ()
 
     def record(self) -> Record[Session]:
-        """The entries as a record that can be folded."""
-        return Record(self.entries, lambda some: refold(self.key, some, self.folds, digest_key=self.digest_key))
+        """The entries as a record that can be folded. RecordInvalid names the entry that does not fold."""
+        return Record(self.entries, self._folded)
+
+    def _folded(self, entries: Sequence[Entry]) -> Session:
+        session = Session(key=self.key, digest_key=self.digest_key)
+        for one in walk(session, entries, self.folds):
+            session = one.session or session
+        return session
 
 
 def is_store(path: str) -> bool:

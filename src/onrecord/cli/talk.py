@@ -35,6 +35,9 @@ COMMANDS = """\
   /answer   the open question again
   /quit     ends the chat (Ctrl-D does too); Ctrl-C stops a reply"""
 
+PATIENCE_S = 2.0
+"""After this time without a word the screen says whom one waits for."""
+
 SETTLE_S = 0.002
 """The event loop stands still while a person types: connections that closed meanwhile are noticed before the turn."""
 
@@ -192,7 +195,7 @@ class Talk:
             self.runner.run(self._take(said))
         except (BrokenPipeError, KeyboardInterrupt):
             raise
-        except Exception as error:  # noqa: BLE001  told in a line; the next message may do better
+        except Exception as error:  # noqa: BLE001 - told in a line; the next message may do better
             self._tell(error)
 
     def _tell(self, error: Exception) -> None:
@@ -212,10 +215,12 @@ class Talk:
         stream = self.agent.turn_stream(said, session=self.key if self.session is None else self.session)
         reply, stopping = Reply(self.screen), _Stopping(stream, self.screen)
         failure: TurnError | ModelError | None = None
+        waiting = asyncio.get_running_loop().call_later(PATIENCE_S, reply.wait, self._model_name())
         with on_interrupt(stopping.stop):
             try:
                 async with aclosing(stream.batches()) as batches:
                     async for batch in batches:
+                        waiting.cancel()
                         reply.show(batch)
                 result: TurnResult[Any] | None = await stream.result()
             except (TurnError, ModelError) as error:
@@ -223,12 +228,17 @@ class Talk:
             except OSError:  # nobody reads the output any more: the reply was left, and what was shown is kept
                 await self._keep(await stream.result())
                 raise
+            waiting.cancel()
             reply.end()
             if result is not None:
                 self._close(result, reply)
                 await self._keep(result)
         if failure is not None:
             self._tell(failure)
+
+    def _model_name(self) -> str:
+        model = self.agent.plan.fixed_model()
+        return self.agent.name if model is None else model.card.name
 
     def _close(self, result: TurnResult[Any], reply: Reply) -> None:
         """What the stream did not show: blocks, media, and how the turn ended when not with an answer."""

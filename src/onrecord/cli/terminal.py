@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 import sys
+import textwrap
 from typing import TextIO
 
 __all__ = ("Keyboard", "Screen", "cut", "plural", "quoted", "safe", "wide_enough")
@@ -80,14 +81,33 @@ class Screen:
     def line(self, text: str = "", *, dim: bool = False, bold: bool = False) -> None:
         """One line of its own, or several; begun on a new line where the last one is not finished."""
         self.fresh()
-        shown = safe(text)
+        shown = self.wrapped(safe(text))
         self.out.write((self.dim(shown) if dim else self.bold(shown) if bold else shown) + "\n")
         self.out.flush()
+
+    def wrapped(self, text: str, indent: str = "") -> str:
+        """The text with lines broken between words where the screen ends; a pipe gets them whole."""
+        width = self.columns
+        if not self.live or (len(text) <= width and "\n" not in text):
+            return text
+        lines: list[str] = []
+        for line in text.split("\n"):
+            inside = indent or line[: len(line) - len(line.lstrip())]
+            broken = textwrap.wrap(
+                line, width, subsequent_indent=inside, break_on_hyphens=False, drop_whitespace=True
+            )  # fmt: skip
+            lines += broken or [line]
+        return "\n".join(lines)
 
     def drawn(self, text: str) -> None:
         """A line that is ready: its parts were made safe and may be styled."""
         self.fresh()
         self.out.write(f"{text}\n")
+
+    def erase(self) -> None:
+        """Takes back the line that is not finished; for terminals that can."""
+        self.out.write("\r\x1b[K")
+        self.at_start = True
 
     def fresh(self) -> None:
         """Ends the line that is not finished, if there is one."""

@@ -17,7 +17,7 @@ from onrecord.session.folding import Folds
 from onrecord.session.session import Session
 from onrecord.turn.audit import Walked, audit, walk
 
-__all__ = ("Check", "checks", "differences", "folded", "gap_lines")
+__all__ = ("Check", "checks", "differences", "gap_lines")
 
 MOST_TOLD = 20
 """How many gaps of one check are named one by one."""
@@ -52,14 +52,6 @@ def checks(held: Held) -> Iterator[Check]:
         return
     gaps = tuple(f"entry {seq}: {gap.what}: {gap.why}" for seq, gap in audit(walked, held.digest_key))
     yield Check(f"{plural(requests, 'request')} rebuilt, every digest proved", gaps)
-
-
-def folded(held: Held) -> Session:
-    """The session that the whole record folds to. RecordInvalid names the entry that does not."""
-    session = Session(key=held.key, digest_key=held.digest_key)
-    for one in walk(session, held.entries, held.folds):
-        session = one.session or session
-    return session
 
 
 def _numbering(held: Held) -> Iterator[str]:

@@ -14,6 +14,9 @@ from onrecord.record.record import Record
 
 __all__ = ("last_answer", "slice_of", "why_lines")
 
+MOST_TOLD = 300
+"""How many characters of a sentence are told; ``--full`` tells all."""
+
 
 def last_answer(record: Record[Any]) -> int | None:
     """The number of the last thing the agent said; of the last entry where it never said anything."""
@@ -68,8 +71,9 @@ def why_lines(record: Record[Any], seq: int, screen: Screen, *, whole: bool = Fa
         for place, sentence in enumerate(telling.sentences(entry)):
             head = f"{entry.seq:>{width}}" if place == 0 else " " * width
             indent = "  " if place == 0 else "    "
-            room = 0 if whole else max(screen.columns - width - len(indent), 40)
-            yield f"{screen.dim(head)}{indent}{safe(cut(sentence, room))}"
+            text = safe(cut(sentence, 0 if whole else MOST_TOLD))
+            shown = screen.wrapped(f"{head}{indent}{text}", " " * (width + len(indent)))
+            yield f"{screen.dim(head)}{shown[len(head) :]}"
 
 
 class _Telling:
