@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.conversation.content import Text
+from onrecord.conversation.content import Mark, Text
 from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.messages import AssistantMessage
 from onrecord.models.chunks import TextChunk
@@ -247,3 +247,31 @@ async def test_the_task_of_an_interrupted_turn_goes_on() -> None:
     assert task is not None
     assert task.cancelling() == 0
     await asyncio.sleep(0)
+
+
+async def test_words_and_marks_shown_before_the_cut_are_kept_in_order() -> None:
+    """Neighbouring pieces are one text."""
+
+    class Stars:
+        def feed(self, item: str | Mark, /) -> list[str | Mark]:
+            return [Mark(kind="star", raw="*")] if item == "*" else [item]
+
+        def close(self) -> list[str | Mark]:
+            return []
+
+    class Pausing(ScriptedModel):
+        async def stream(self, request: Request, /) -> AsyncGenerator[Any, None]:
+            for piece in ("a", "b", "*", "c"):
+                yield TextChunk(piece)
+            await asyncio.Event().wait()
+
+    def stars(turn: Turn) -> Stars:
+        return Stars()
+
+    agent: Agent[Any, Any] = Agent(Pausing(), features=[Named("stars", Hooks(on_text=stars))])
+    stream = agent.turn_stream("hi", effects=FakeEffects())
+    async for text in stream.text:
+        if text == "c":
+            break
+    (cut,) = bodies(await stream.result(), TurnInterrupted)
+    assert cut.shown == (Text("ab"), Mark(kind="star", raw="*"), Text("c"))

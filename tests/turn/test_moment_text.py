@@ -245,3 +245,23 @@ async def test_calls_inside_an_envelope_are_calls() -> None:
     assert [(m["name"], m["content"]) for m in told if m["role"] == "tool"] == [("a", "a"), ("b", "b")]
     ids = [c.id.rsplit("/", 1)[-1] for r in (result.session.conversation.messages[-1].rounds) for c in r.calls]  # type: ignore[union-attr]
     assert ids == ["c0", "c1"]
+
+
+async def test_held_drafts_release_marks_at_their_places() -> None:
+    """What was accepted streams as it would have; a rewritten text has no places for them any more."""
+    from msgspec.structs import replace
+
+    from onrecord.turn.moments import ALLOW, Allow
+
+    def judging(text: str) -> Named:
+        async def judge(turn: Turn, answer: Any) -> Any:
+            return Allow(replace(answer, text=text), "rewrites") if text else ALLOW
+
+        return Named("judge", Hooks(on_output=judge, holds_drafts=True))
+
+    deltas, result = await streamed("Hi <|a|>there", features=[filtering(Tokens), judging("")])
+    wave = Mark(kind="act", raw="<|a|>", value="a")
+    assert deltas == [TextDelta("Hi ", 0), MarkDelta(wave, 3), TextDelta("there", 3)]
+    assert result.marks == (wave,)
+    deltas, result = await streamed("Hi <|a|>there", features=[filtering(Tokens), judging("Hello")])
+    assert (deltas, result.marks) == ([TextDelta("Hello", 0)], ())

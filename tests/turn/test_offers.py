@@ -206,3 +206,9 @@ async def test_no_feature_offers_tools_in_the_wrap_up() -> None:
     extra = offer_of(tool("extra"))
     features = [offering(lambda o: (*o, extra))]
     assert await offered(call("a"), "done", tools=[tool("a")], rounds=1, features=features) == [["a", "extra"], []]
+
+
+async def test_an_allow_list_holds_for_toolsets_too() -> None:
+    """What it does not name is not offered, whoever brings it."""
+    shop = Shop(tool("sold"), tool("own"))
+    assert await offered("x", tools=[tool("own"), shop], director=Briefed(tools=("own",))) == [["own"]]

@@ -153,3 +153,19 @@ async def test_the_values_before_a_pause_are_merged_with_those_behind_it() -> No
     assert two.question is not None
     await turn(agent, Answered(two.question.key, value=2), session=two.session)
     assert seen == ["ab", None, "ab", 2]
+
+
+async def test_a_value_that_json_cannot_keep_is_read_again_as_the_record_has_it() -> None:
+    """Within the take it is the object itself; across a pause it is the text that a model would read."""
+    seen: list[Any] = []
+    opaque = object()
+
+    async def script(turn: Turn, stage: Stage) -> None:
+        seen.append((await stage.act(tool("make", lambda *_: opaque), {}, key="make")).value)
+        await stage.act(tool("ask", lambda *_: Ask("Which?")), {}, key="ask")
+
+    agent: Agent[Any, Any] = Agent(ScriptedModel(), director=Directed(script))
+    paused = await turn(agent)
+    assert paused.question is not None
+    await turn(agent, Answered(paused.question.key, value=1), session=paused.session)
+    assert seen == [opaque, "[result could not be serialized]"]

@@ -308,3 +308,15 @@ async def test_a_changed_output_type_is_checked_by_the_new_one() -> None:
     agent: Agent[Any, Any] = Agent(ScriptedModel("7", REFUND), output=int, features=[Typed(retries=0)])
     assert (await turn(agent)).output == 7
     assert (await turn(agent.with_(output=Refund))).output == Refund(5, "late")
+
+
+async def test_a_misfit_that_a_rule_rewrote_is_asked_for_again() -> None:
+    """It did not fit before the rule either: the model is told."""
+
+    async def hook(turn: Turn, answer: Answer) -> Any:
+        return Allow(replace(answer, text=f"{answer.text} "), "adds a blank")
+
+    scrub = Named("scrub", Hooks(on_output=hook, holds_drafts=True))
+    model = ScriptedModel("nope", "7")
+    result = await turn(Agent(model, output=int, features=[scrub]))
+    assert (result.output, model.calls) == (7, ["speak", "speak"])

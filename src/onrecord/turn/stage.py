@@ -150,7 +150,7 @@ class LiveStage:
         shown = "".join(p.text for p in call.result or () if hasattr(p, "text"))
         error = None if call.status in ("returned", "partial", "absent") and not failed else shown
         value = None if result is None or result.value is UNSET else result.value
-        turn.done[key] = _ActDone(call=call, value=_keepable(value), error=error)
+        turn.done[key] = _ActDone(call=call, value=_keepable(value, shown), error=error)
         turn.working.acting = None
         return Acted(call=call, value=value, error=error)
 
@@ -171,9 +171,9 @@ class LiveStage:
             self.turn.lines.append(stamped)
 
 
-def _keepable(value: object) -> Json:
+def _keepable(value: object, shown: str) -> Json:
     try:
         _encode(value)
     except (TypeError, ValueError):
-        return repr(type(value).__name__)
+        return shown
     return value
