@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
 from onrecord.errors import ErrorKind, ModelError
+from onrecord.net.pieces import taker
 from onrecord.net.sse import EventParser, EventTooLarge
 
 __all__ = ("Blame", "Reply", "Silence", "Watch")
@@ -179,7 +180,7 @@ class Reply:
         """
         watch, stream = self._watch, self._response.content
         parser = EventParser(max_event)
-        feed, clock, read = parser.feed, watch.clock, stream.readany
+        feed, clock, read = parser.feed, watch.clock, taker(stream)
         watch.lower(silence_s)
         started, progress = False, 0.0
         try:

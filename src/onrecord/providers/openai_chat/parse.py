@@ -37,7 +37,7 @@ class Parser:
     """
 
     __slots__ = (
-        "_calls", "_dialect", "_finish", "_kept", "_learned", "_matched", "_model", "_provider", "_said", "_seen",
+        "_calls", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused", "_said", "_seen",
         "_shape", "_tries", "_usage", "done", "started",
     )  # fmt: skip
 
@@ -52,6 +52,7 @@ class Parser:
         self._usage: Usage | None = None
         self._model = ""
         self._seen = False  # any choice at all
+        self._refused = False
         self._shape: tuple[bytes, bytes, bool] | None = None
         self._matched, self._tries = 0, 0
 
@@ -162,6 +163,7 @@ class Parser:
             for piece in (content,) if isinstance(content, str) else content:
                 self._say(piece, out)
         if delta.refusal:
+            self._refused = True
             self._text(TextChunk(delta.refusal, refusal=True), out)
         if delta.tool_calls:
             self.started = True
@@ -206,17 +208,17 @@ class Parser:
         finish = self._finish or "unknown"
         if calls and finish in {"stop", "unknown"}:
             return "calls"
-        if finish == "stop" and any(chunk.refusal for chunk in self._said):
+        if finish == "stop" and self._refused:
             return "refusal"
         return finish
 
     def _native(self, calls: Sequence[CallChunk]) -> NativeItem | None:
         """The reply as one message with the vendor's extra fields; None where the portable form says as much."""
-        kept = {name: value for name, value in self._kept.items() if value}
-        signed = self._calls.has_extras
+        kept = {name: value for name, value in self._kept.items() if value} if self._kept else {}
+        signed = bool(calls) and self._calls.has_extras
         if not (signed or (kept and (calls or self._dialect.keeps_all))):
             return None
-        if any(chunk.refusal for chunk in self._said) or not self._calls.are_objects():
+        if self._refused or not self._calls.are_objects():
             return None
         message: dict[str, Json] = {"role": "assistant", "content": "".join(chunk.text for chunk in self._said)}
         message |= kept
