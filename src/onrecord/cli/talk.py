@@ -215,7 +215,7 @@ class Talk:
         stream = self.agent.turn_stream(said, session=self.key if self.session is None else self.session)
         reply, stopping = Reply(self.screen), _Stopping(stream, self.screen)
         failure: TurnError | ModelError | None = None
-        waiting = asyncio.get_running_loop().call_later(PATIENCE_S, reply.wait, self._model_name())
+        waiting = asyncio.get_running_loop().call_later(PATIENCE_S, reply.wait, _model_name(self.agent))
         with on_interrupt(stopping.stop):
             try:
                 async with aclosing(stream.batches()) as batches:
@@ -236,10 +236,6 @@ class Talk:
         if failure is not None:
             self._tell(failure)
 
-    def _model_name(self) -> str:
-        model = self.agent.plan.fixed_model()
-        return self.agent.name if model is None else model.card.name
-
     def _close(self, result: TurnResult[Any], reply: Reply) -> None:
         """What the stream did not show: blocks, media, and how the turn ended when not with an answer."""
         screen = self.screen
@@ -257,17 +253,7 @@ class Talk:
             why = "; ".join(line.message or line.code or line.kind for line in result.lines)
             screen.line(f"  {result.status}{f': {why}' if why else ''}", dim=True)
         if result.status == "answered" and self.agent.spec.output is not str:
-            self._show_output(result)
-
-    def _show_output(self, result: TurnResult[Any]) -> None:
-        """The typed value, where the text is not already it."""
-        try:
-            value, source = result.output, result.output_source
-        except OutputInvalid as error:
-            self.screen.line(f"  {error}", dim=True)
-            return
-        if source != "model":
-            self.screen.line(f"  output ({source}): {value!r}", dim=True)
+            _show_output(result, screen)
 
     # ---- the store
 
@@ -347,3 +333,19 @@ def _recap(session: Session) -> str:
             told.append(f"{who} said {quoted(message.text, 60)}{cut}")
             break
     return " · ".join(told)
+
+
+def _model_name(agent: Agent[Any, Any]) -> str:
+    model = agent.plan.fixed_model()
+    return agent.name if model is None else model.card.name
+
+
+def _show_output(result: TurnResult[Any], screen: Screen) -> None:
+    """The typed value, where the text is not already it."""
+    try:
+        value, source = result.output, result.output_source
+    except OutputInvalid as error:
+        screen.line(f"  {error}", dim=True)
+        return
+    if source != "model":
+        screen.line(f"  output ({source}): {value!r}", dim=True)

@@ -1,0 +1,254 @@
+"""The chat's own ways: Ctrl-C as a signal, a store that refuses, ends that are no answers."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import pytest
+
+from onrecord.agent import Agent
+from onrecord.cli.interrupts import on_interrupt
+from onrecord.cli.talk import Talk
+from onrecord.cli.terminal import Keyboard, Screen
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.messages import AssistantMessage
+from onrecord.conversation.outgoing import Outcome
+from onrecord.errors import StoreError
+from onrecord.models.chunks import Chunk, Finished, TextChunk
+from onrecord.models.model import ModelCard
+from onrecord.models.request import Request, Wire
+from onrecord.session.memory import MemoryStore
+from onrecord.session.session import Session
+from onrecord.session.store import Change, Store
+from onrecord.testing import ScriptedModel, call
+from onrecord.tools.tool import Tool
+from onrecord.turn.director import Stage
+from onrecord.turn.moments import Hooks
+from onrecord.turn.turn import Turn
+
+pytestmark = pytest.mark.integration
+
+
+class Keys(Keyboard):
+    """Lines in order, then the end; a function among them is run instead, as something that happens meanwhile."""
+
+    def __init__(self, screen: Screen, *lines: str | Callable[[], object], live: bool) -> None:
+        self.screen, self.live, self.lines = screen, live, list(lines)
+
+    def line(self, prompt: str) -> str:
+        while self.lines:
+            line = self.lines.pop(0)
+            if isinstance(line, str):
+                return line
+            line()
+        raise EOFError
+
+
+def chat(
+    agent: Agent[Any, Any], *lines: str | Callable[[], object], store: Store | None = None, live: bool = True
+) -> tuple[Talk, str]:
+    """A chat with these lines, and what was shown."""
+    out = io.StringIO()
+    screen = Screen(out)
+    talk = Talk(agent, store, SessionKey("s"), screen, Keys(screen, *lines, live=live))
+    with asyncio.Runner() as runner:
+        talk.runner = runner
+        talk.begin("x.db" if store else None)
+        talk.go_on()
+    return talk, out.getvalue()
+
+
+class Signalled:
+    """Presses Ctrl-C in the middle of its reply."""
+
+    card = ModelCard(provider="test", model="signalled", protocol="test")
+
+    def wire(self, request: Request, /) -> Wire:
+        return Wire(body=b"{}", stable_until=0)
+
+    async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
+        yield TextChunk("Half")
+        await asyncio.sleep(0.01)
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(5)
+        yield TextChunk(" and whole")
+        yield Finished(finish="stop")
+
+
+def test_a_signal_stops_the_reply_and_is_itself_again_afterwards() -> None:
+    """What was shown is kept as interrupted; outside a turn Ctrl-C does what it always did."""
+    before = signal.getsignal(signal.SIGINT)
+    talk, shown = chat(Agent(Signalled()), "hi", store=MemoryStore())
+    assert "Half\n  interrupted\n" in shown
+    assert talk.session is not None
+    (_, message) = talk.session.conversation.messages
+    assert isinstance(message, AssistantMessage)
+    assert (message.text, message.interrupted) == ("Half", "left")
+    assert talk.code == 0
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_signal_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even though a call that may have effects still runs."""
+    left: list[int] = []
+
+    async def stubborn(args: Any, ctx: Any) -> str:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0.4)
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0.2)
+        return "done"
+
+    monkeypatch.setattr(os, "_exit", left.append)
+    agent: Agent[Any, Any] = Agent(ScriptedModel([call("stubborn")], "Done."), tools=[Tool("stubborn", stubborn)])
+    _, shown = chat(agent, "hi")
+    assert left == [130]
+    assert "waiting for what was started; Ctrl-C again ends the program without it" in shown
+
+
+def test_signals_where_a_loop_cannot_catch_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows: through Python's own handler, which is put back."""
+    before = signal.getsignal(signal.SIGINT)
+    caught: list[str] = []
+
+    async def signalled() -> None:
+        loop = asyncio.get_running_loop()
+
+        def refused(*_: object) -> None:
+            raise NotImplementedError
+
+        monkeypatch.setattr(loop, "add_signal_handler", refused)
+        with on_interrupt(lambda: caught.append("here")):
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0.01)
+
+    asyncio.run(signalled())
+    assert caught == ["here"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_signals_belong_to_the_main_thread() -> None:
+    """In another thread a chat runs on without them."""
+
+    async def inside() -> str:
+        with on_interrupt(lambda: None):
+            return "ran"
+
+    async def outside() -> str:
+        return await asyncio.to_thread(asyncio.run, inside())
+
+    assert asyncio.run(outside()) == "ran"
+
+
+def test_a_conflict_loads_the_session_again() -> None:
+    """The turn is not kept, the person is told, and the next one goes on from what is stored."""
+    store = MemoryStore()
+
+    async def other() -> None:
+        agent: Agent[Any, Any] = Agent(ScriptedModel("From elsewhere."))
+        held = await store.load("s")
+        await store.commit((await agent.turn("elsewhere", session=held or "s")).change())
+
+    async def meddle(args: Any, ctx: Any) -> str:
+        await other()
+        return "meddled"
+
+    agent: Agent[Any, Any] = Agent(
+        ScriptedModel("One.", [call("meddle")], "Two.", "Three."), tools=[Tool("meddle", meddle)]
+    )
+    talk, shown = chat(agent, "one", "two", "three", store=store, live=False)
+    assert "! this turn was not kept: the session was changed elsewhere meanwhile" in shown
+    assert "  the session was changed elsewhere and is loaded again: 4 messages" in shown
+    assert talk.session is not None
+    assert [m.text for m in talk.session.conversation.messages if isinstance(m, AssistantMessage)] == [
+        "One.",
+        "From elsewhere.",
+        "Three.",
+    ]
+    assert talk.code == 1
+
+
+def test_a_session_that_is_gone_begins_again() -> None:
+    """Somebody emptied the store between two turns."""
+    store = MemoryStore()
+
+    def forget() -> None:
+        store._kept.clear()
+
+    talk, shown = chat(Agent(ScriptedModel("One.", "Two.")), "one", forget, "two", store=store)
+    assert "it is not there any more" in shown
+    assert talk.session is not None
+    assert len(talk.session.conversation.messages) == 2
+
+
+class Full(MemoryStore):
+    """A store whose disk is full for one commit."""
+
+    refusals = 1
+
+    async def commit(self, change: Change, /) -> Session:
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreError("the disk is full", code="store-full", hint="make room")
+        return await super().commit(change)
+
+
+def test_a_turn_that_cannot_be_stored_is_not_part_of_the_chat() -> None:
+    """The person is told why; the next turn goes on from what is stored."""
+    talk, shown = chat(Agent(ScriptedModel("One.", "Two.")), "one", "two", store=Full())
+    assert "! this turn was not kept\n" in shown
+    assert talk.session is not None
+    assert [m.text for m in talk.session.conversation.messages if isinstance(m, AssistantMessage)] == ["Two."]
+
+
+class Ending:
+    """A director that ends its turns in ways of its own."""
+
+    async def direct(self, turn: Turn, stage: Stage, /) -> None:
+        said = str(getattr(turn.input, "content", ""))
+        if said == "ignore":
+            turn.ignore(Outcome(kind="input", status="ignored", code="not-mine", message="not for me"))
+        elif said == "defer":
+            stage.outcome(Outcome(kind="run", status="deferred", code="later"))
+        elif said == "media":
+            await stage.say("See this.", key="m", media="image.png")
+        elif said == "fault":
+            raise ZeroDivisionError("a fault of the agent's author")
+
+    def hooks(self, spec: object) -> Hooks:
+        return Hooks()
+
+
+def test_ends_that_are_no_answers_have_a_line_each() -> None:
+    """Silent, ignored, deferred; what is attached; and a fault in the agent's own code."""
+    agent: Agent[Any, Any] = Agent(ScriptedModel(), director=Ending())
+    talk, shown = chat(agent, "hm", "ignore", "defer", "media", "fault", "/record", live=False)
+    lines = shown.splitlines()
+    assert "  no answer" in lines
+    assert "  ignored: not for me" in lines
+    assert "  deferred: later" in lines
+    assert lines[lines.index("See this.") + 1] == "  [image.png]"
+    assert talk.code == 1
+
+
+def test_the_recap_says_how_the_last_answer_ended() -> None:
+    """Interrupted, or a message that nobody answered."""
+    store = MemoryStore()
+    chat(Agent(Signalled()), "hi", store=store)
+    _, shown = chat(Agent(Signalled()), store=store)
+    assert "the agent said “Half” (interrupted)" in shown
+    if sys.platform != "win32":
+        assert "2 messages so far" in shown
+
+
+def test_a_model_that_is_chosen_by_the_turn_has_no_name_yet() -> None:
+    """The heading names the agent alone, and whom one waits for is the agent."""
+    _, shown = chat(Agent(lambda _: ScriptedModel("Fine."), name="Chooser"), "hi")
+    assert shown.startswith("Chooser · this session is not kept")
+    assert "Fine." in shown
