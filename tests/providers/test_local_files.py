@@ -61,8 +61,9 @@ def test_a_file_that_is_no_model_is_named_for_what_it_is(tmp_path: Path, data: b
     """The usual wrong files are told apart."""
     file = tmp_path / "m.gguf"
     file.write_bytes(data)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=told) as caught:
         check_gguf(file)
+    assert file.name not in caught.value.hint
 
 
 @pytest.mark.parametrize(("architecture", "told"), [("clip", "image encoder"), ("bert", "embedding model")])
@@ -77,6 +78,7 @@ def test_models_that_cannot_chat_are_refused(tmp_path: Path, architecture: str, 
 
 def test_a_missing_file_is_answered_with_the_one_that_is_there(tmp_path: Path) -> None:
     """The hint is a name that works."""
+    (tmp_path / "a broken one.gguf").touch()
     (tmp_path / "there.gguf").write_bytes(model_head())
     with pytest.raises(ConfigurationError, match="there is no model file") as caught:
         model_named(f"local:{tmp_path}/mistyped.gguf")
@@ -126,7 +128,7 @@ def test_a_small_context_of_the_model_is_all_it_gets(tmp_path: Path) -> None:
 def test_numbers_that_make_no_sense(tmp_path: Path, wrong: dict[str, int]) -> None:
     """They are refused before the file is looked at."""
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
-        local(tmp_path / "m.gguf", **wrong)  # type: ignore[arg-type]
+        local(tmp_path / "m.gguf", **wrong)  # type: ignore[arg-type]  # the values are numbers
 
 
 def test_a_later_part_names_the_first(tmp_path: Path) -> None:
@@ -149,4 +151,4 @@ def test_without_the_extra_the_command_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("onrecord.providers.local.client.find_spec", lambda _: None)
     with pytest.raises(MissingDependency) as caught:
         model_named(f"local:{file}")
-    assert caught.value.hint == 'run: pip install "onrecord[local]"'
+    assert caught.value.hint == 'pip install "onrecord[local]"'

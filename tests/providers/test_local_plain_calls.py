@@ -53,10 +53,10 @@ def _unused(_args: Mapping[str, Json], _ctx: object) -> None:
     raise AssertionError
 
 
-def offer(name: str = "weather", schema: Mapping[str, Json] = CITY) -> Offer:
+def offer(name: str = "weather", schema: Mapping[str, Json] = CITY, *, read_only: bool = True) -> Offer:
     """A tool as a request offers it."""
     return Offer(
-        tool=Tool(name, _unused, parameters=schema),
+        tool=Tool(name, _unused, parameters=schema, read_only=read_only),
         spec=ToolSpec(name=name, description="", schema=schema),
     )
 
@@ -66,7 +66,7 @@ def shape(schema: Mapping[str, Json] = BOOKING) -> Shape[str]:
     return Shape(name="booking", schema=schema, read=lambda settled: Reading(text=settled.text, value=settled.text))
 
 
-def request(model: Model, **more: Any) -> Request:
+def request(model: Model, own: int = 1, **more: Any) -> Request:
     """A request after one message."""
     conversation = Conversation.of([UserMessage(id="u1", content=(Text("Hello"),))])
     return Request(
@@ -74,7 +74,7 @@ def request(model: Model, **more: Any) -> Request:
         where="main/r1",
         pieces=(Piece(source="instructions", text="Be brief."),),
         conversation=conversation,
-        own=1,
+        own=own,
         view=View(spans=(Span(0, 1),)),
         model=model,
         settings=Settings(),
@@ -105,6 +105,14 @@ async def test_calls_in_the_text_become_calls() -> None:
         FOUND,
         Finished(finish="calls", model="small"),
     ]
+
+
+async def test_after_other_words_only_harmless_tools_count() -> None:
+    """A call that is shown as an example must not book a room."""
+    pieces: list[Chunk] = [TextChunk(f"You can use this:\n{CALL}"), Finished()]
+    found = await said(*pieces, offers=(offer(read_only=False),))
+    assert "".join(chunk.text for chunk in found if isinstance(chunk, TextChunk)) == f"You can use this:\n{CALL}"
+    assert FOUND in await said(*pieces, offers=(offer(),))
 
 
 async def test_a_call_that_only_the_end_decides() -> None:
@@ -186,7 +194,10 @@ def test_tools_beside_a_shape_are_one_choice() -> None:
     assert sent.shape is not None
     assert sent.shape.schema["anyOf"][0] == BOOKING
     assert sent.shape.read is own.read
-    assert "function" in sent.pieces[-1].text
+    assert sent.pieces[-1].place == "trailing"
+    assert "function call" in sent.pieces[-1].text
+    later = asked(shape=own, offers=(offer(),), own=0)
+    assert later.pieces == sent.pieces[:-1]  # told again after a result, a small model calls again
     forced = asked(shape=own, offers=(offer(),), choice="required")
     assert forced.shape is not None
     assert "anyOf" not in forced.shape.schema

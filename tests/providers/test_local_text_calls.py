@@ -18,7 +18,7 @@ WEATHER = ("weather", ARGS)
 
 def read(text: str, size: int) -> tuple[str, list[tuple[str, str]]]:
     """The text and the calls of a reply that arrives in pieces of one size."""
-    reader = CallReader({"weather", "book"})
+    reader = CallReader({"weather", "book"}, harmless={"weather"})
     found: list[str | FoundCall] = []
     for at in range(0, len(text), size):
         found += reader.feed(text[at : at + size])
@@ -48,6 +48,7 @@ def read(text: str, size: int) -> tuple[str, list[tuple[str, str]]]:
         (f"<tool_call>{CALL}</tool_call>\n<tool_call>{BOOK}</tool_call>", "", [WEATHER, ("book", "{}")]),
         # words around it
         ("Sure.\n```json\n" + CALL + "\n```\n\nDone.", "Sure.\nDone.", [WEATHER]),
+        ("Sure.\n<tool_call>" + BOOK + "</tool_call>", "Sure.\n", [("book", "{}")]),
         ("Sure <tool_call>" + CALL + "</tool_call> done", "Sure done", [WEATHER]),
         # other spellings
         ('{"name": "weather", "parameters": {"city": "Oslo"}}', "", [("weather", '{"city": "Oslo"}')]),
@@ -71,6 +72,8 @@ def test_calls_are_taken_out_of_the_text(text: str, said: str, calls: list[tuple
         '{"name": "weather", "arguments": []}',
         '{"name": "weather", "arguments": "no object"}',
         '{"name": "weather"}',
+        "You can use this command:\n" + BOOK,
+        "You can use this command:\n```json\n" + BOOK + "\n```\n",
         '{"name": "weather", "arguments": {',
         "[" + BOOK + ', {"name": "unknown", "arguments": {}}]',
         "Such a call is written " + CALL + " in the middle of a line",

@@ -152,7 +152,7 @@ def local(
         )
     head = check_gguf(file)
     if find_spec("xllamacpp") is None:
-        raise MissingDependency("running a GGUF file needs the package 'xllamacpp'", hint=f"run: {INSTALL}")
+        raise MissingDependency("running a GGUF file needs the package 'xllamacpp'", hint=INSTALL)
     room = context_tokens or min(head.context_tokens or MOST_CONTEXT, MOST_CONTEXT)
     card = ModelCard(
         provider=PROVIDER,

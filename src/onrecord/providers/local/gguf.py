@@ -49,11 +49,11 @@ def check_gguf(path: Path) -> GgufHead:
         told = f"the model file {str(path)!r} cannot be read: {problem.strerror}"
         raise ConfigurationError(told, hint=f"see who may read it: ls -l {path}") from None
     if not data.startswith(MAGIC):
-        raise ConfigurationError(f"{str(path)!r} is no GGUF file: {_looks_like(data)}", hint=_others(path.parent))
+        raise ConfigurationError(f"{str(path)!r} is no GGUF file: {_looks_like(data)}", hint=_others(path.parent, path))
     head = read_head(data)
     if head.architecture in _NO_CHAT:
         told = f"{str(path)!r} {_NO_CHAT[head.architecture]}"
-        raise ConfigurationError(told, hint=_others(path.parent, without=path.name))
+        raise ConfigurationError(told, hint=_others(path.parent, path))
     return head
 
 
@@ -119,12 +119,17 @@ def _looks_like(data: bytes) -> str:
     return "it does not begin with the letters GGUF"
 
 
-def _others(folder: Path, without: str = "") -> str:
+def _others(folder: Path, wrong: Path | None = None) -> str:
     """What to name instead: a GGUF file of that folder, if it has one."""
     try:
-        found = sorted(p for p in folder.glob(f"*{SUFFIX}") if p.is_file() and p.name != without)
+        found = sorted(p for p in folder.glob(f"*{SUFFIX}") if p != wrong and _begins_right(p))
     except OSError:
         found = []
     if found:
         return f"that folder has {found[0].name!r}: name it as model 'local:{found[0]}'"
     return "name a GGUF file of an instruct model: 'local:/path/to/model.gguf'"
+
+
+def _begins_right(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC

@@ -19,6 +19,13 @@ __all__ = ("PlainCalls",)
 
 _KEPT = 64
 _LAST = 1_000_000  # after every other piece of the system text
+# Where a reply may be a call or the answer, small models need to be told of the first, last of all and before any
+# result; told of it again after a result, they write the same call once more.
+_MAY_CALL = Piece(
+    source="local",
+    text='If a fact is missing, write a function call instead: {"name": ..., "arguments": {...}}',
+    place="trailing",
+)
 
 
 class PlainCalls:
@@ -67,6 +74,8 @@ class PlainCalls:
             seen = self._asked[key] = (held, *_asked(request.shape, offers, request.choice))
         _, shape, told = seen
         pieces = request.pieces if told is None else (*request.pieces, told)
+        if request.shape is not None and offers and not forced and len(request.conversation.units) <= request.own:
+            pieces = (*pieces, _MAY_CALL)
         choice = "auto" if offers else request.choice
         return replace(request, shape=shape, pieces=pieces, choice=choice)
 
@@ -75,8 +84,10 @@ class _Reading:
     """One reply: its chunks with the calls taken out of the text."""
 
     def __init__(self, request: Request) -> None:
-        names = {offer.spec.name for offer in request.offers} if request.choice != "none" else ()
-        self._reader = CallReader(names) if names else None
+        offers = request.offers if request.choice != "none" else ()
+        names = {offer.spec.name for offer in offers}
+        harmless = {offer.spec.name for offer in offers if offer.tool.read_only is True}
+        self._reader = CallReader(names, harmless) if names else None
         self._found = 0
 
     def read(self, chunk: Chunk) -> Iterable[Chunk]:
@@ -115,7 +126,7 @@ def _asked(shape: Shape[Any] | None, offers: tuple[Offer, ...], choice: str) -> 
     told = None
     if shape is not None and choice == "auto":
         allowed.insert(0, _hoisted(shape.schema, defs))
-        told = _told(shape, calls=True) if shape.schema else None
+        told = _told(shape) if shape.schema else None
     schema: dict[str, Json] = allowed[0] if len(allowed) == 1 else {"anyOf": allowed}
     if defs:
         schema = {**schema, "$defs": defs}
@@ -126,11 +137,9 @@ def _as_text(settled: Round) -> Reading[None]:
     return Reading(text=settled.text, value=None)
 
 
-def _told(shape: Shape[Any], *, calls: bool = False) -> Piece:
+def _told(shape: Shape[Any]) -> Piece:
     schema = dumps(shape.schema).decode()
     told = f"Your answer is one JSON value of this JSON Schema, and nothing else:\n{schema}"
-    if calls:
-        told += '\nWhile you still need a function, write its call alone: {"name": ..., "arguments": {...}}'
     return Piece(source="local", text=told, rank=_LAST)
 
 

@@ -115,5 +115,5 @@ def run() -> None:  # pragma: no cover - in the process only; tests of `process`
     os._exit(0)  # the server's own way out waits for requests that still run
 
 
-if __name__ == "__main__":  # pragma: no cover
+if __name__ == "__main__":  # pragma: no cover - as `run`
     run()

@@ -4,6 +4,9 @@ Small models, and some large ones, know the JSON of a call but not the marks the
 a code fence, bare, with doubled braces, or inside ``<tool_call>`` tags that a server did not recognise. `CallReader`
 takes such calls out of the text. A call counts only where it begins a line (or stands in its tags), names an offered
 tool and has an object as arguments; everything else stays text, and what cannot become a call is passed on at once.
+
+After other words, a call without tags may be meant as an example ("you can use this command: ..."). There it counts
+only for tools that are harmless to run.
 """
 
 from __future__ import annotations
@@ -54,10 +57,14 @@ _MARKS = re.compile(r'["\\{}\[\]]')
 
 
 class CallReader:
-    """Splits streamed text into text for people and calls. Lives for one reply; ``names`` are the offered tools."""
+    """Splits streamed text into text for people and calls. Lives for one reply.
 
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
+    ``names`` are the offered tools, ``harmless`` those of them that count also after other words.
+    """
+
+    def __init__(self, names: Collection[str], harmless: Collection[str] = ()) -> None:
+        self._names, self._harmless = names, harmless
+        self._said = False
         self._held = ""
         self._line_start = True
         self._after_call = False
@@ -120,6 +127,7 @@ class CallReader:
     def _pass(self, length: int) -> str:
         passed, self._held = self._held[:length], self._held[length:]
         self._line_start = passed.endswith("\n")
+        self._said = self._said or not passed.isspace()
         return passed
 
     def _decide(self, *, final: bool) -> tuple[list[FoundCall], int] | None:
@@ -139,27 +147,29 @@ class CallReader:
             if not final:
                 return None
             end = len(held)
-        return self._read(held[at:end]), end
+        example = self._said and not held.startswith(_TAGS, blank)
+        return self._read(held[at:end], self._harmless if example else self._names), end
 
-    def _read(self, text: str) -> list[FoundCall]:
+    def _read(self, text: str, names: Collection[str]) -> list[FoundCall]:
         for attempt in _attempts(text):
             try:
                 read = _many.decode(attempt) if attempt.startswith("[") else [_one.decode(attempt)]
             except msgspec.MsgspecError:
                 continue
-            calls = [call for found in read if (call := self._call(found)) is not None]
+            calls = [call for found in read if (call := _call(found, names)) is not None]
             if calls and len(calls) == len(read):
                 return calls
         return []
 
-    def _call(self, found: _Call) -> FoundCall | None:
-        inner = found.function or found
-        args = (bytes(inner.arguments) or bytes(inner.parameters)).decode()
-        if inner.name not in self._names:
-            return None
-        if args.startswith('"'):  # some write the arguments as a string of JSON
-            args = msgspec.json.decode(args, type=str).strip()
-        return FoundCall(inner.name, args) if args.startswith("{") else None
+
+def _call(found: _Call, names: Collection[str]) -> FoundCall | None:
+    inner = found.function or found
+    args = (bytes(inner.arguments) or bytes(inner.parameters)).decode()
+    if inner.name not in names:
+        return None
+    if args.startswith('"'):  # some write the arguments as a string of JSON
+        args = msgspec.json.decode(args, type=str).strip()
+    return FoundCall(inner.name, args) if args.startswith("{") else None
 
 
 class _Brackets:
