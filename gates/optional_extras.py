@@ -51,7 +51,7 @@ def problems(package: str = "onrecord") -> Iterator[str]:
 
 
 def _without_pytest(hidden: list[str]) -> list[str]:
-    keep = {"_pytest", "iniconfig", "packaging", "pluggy", "pygments", "pytest"}
+    keep = {"_pytest", "iniconfig", "packaging", "pluggy", "py", "pygments", "pytest"}
     return [name for name in hidden if name not in keep]
 
 
