@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol
 from onrecord.errors import ErrorKind, ModelError
 from onrecord.net.proxies import proxy_for
 from onrecord.net.reply import Reply, Response, Silence, Watch
+from onrecord.net.warm import Known
 
-__all__ = ("Client", "Clients", "Endpoint", "Exchange", "Meaning", "Wire")
+__all__ = ("Client", "Clients", "Endpoint", "Exchange", "Meaning", "Sent", "Wire")
 
 
 class Endpoint(NamedTuple):
@@ -39,10 +40,19 @@ class Wire(Protocol):
     lost: BaseException | None
 
 
-class Sent(Protocol):
-    """A request body on its way; ``wire`` is set once it has a connection."""
+class Sent:
+    """A request body on its way.
 
-    wire: Wire | None
+    ``touch`` is called whenever a part of it has gone out, ``wire`` is set once it has a connection; ``known`` is what
+    the client may remember of the request.
+    """
+
+    __slots__ = ("content", "known", "touch", "wire")
+
+    def __init__(self, content: bytes, touch: Callable[[], None]) -> None:
+        self.content, self.touch = content, touch
+        self.wire: Wire | None = None
+        self.known: Known | None = None
 
 
 class Client(Protocol):
@@ -50,9 +60,6 @@ class Client(Protocol):
 
     def endpoint(self, url: str) -> Endpoint | None:
         """The parsed address, or None when it is no http or https URL."""
-
-    def body(self, content: bytes, touch: Callable[[], None]) -> Sent:
-        """A body to send once; it calls ``touch`` whenever a part of it has gone out."""
 
     async def request(
         self,
@@ -156,7 +163,7 @@ class Exchange:
         client, content = self._client, self._body
         resent = False
         while True:
-            body = None if content is None else client.body(content, watch.touch)
+            body = None if content is None else Sent(content, watch.touch)
             try:
                 response = await client.request(self._method, endpoint, body, self._headers, proxy, self._connect_s)
             except asyncio.CancelledError:

@@ -29,7 +29,7 @@ from functools import cache, partial
 from inspect import signature
 from typing import Any, NamedTuple
 
-from onrecord.net.exchange import Endpoint, Exchange, Meaning
+from onrecord.net.exchange import Endpoint, Exchange, Meaning, Sent
 from onrecord.net.loops import PerLoop
 from onrecord.net.reply import Reply, Response
 from onrecord.net.warm import Heads, Known, ask_again, knows
@@ -122,13 +122,13 @@ class _AiohttpClient:
         self,
         method: str,
         endpoint: Endpoint,
-        body: Any,
+        body: Sent | None,
         headers: Mapping[str, str],
         proxy: str | None,
         connect_s: float,
     ) -> Response:
-        warm = proxy is None and body is not None and body.size <= WHOLE and self._parts.warm
-        if warm and (known := self._heads.find(endpoint.url, headers)) is not None:
+        warm = body is not None and proxy is None and len(body.content) <= WHOLE and self._parts.warm
+        if warm and body is not None and (known := self._heads.find(endpoint.url, headers)) is not None:
             answer = await ask_again(self._connector, known, body, HEAD_LINE)
             if answer is not None:
                 return answer
@@ -137,19 +137,17 @@ class _AiohttpClient:
             import aiohttp
 
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
+        data = None if body is None else self._parts.body(body)
         response: Response = await self._session.request(
-            method, endpoint.target, data=body, headers=headers, allow_redirects=False, proxy=proxy, timeout=timeout
+            method, endpoint.target, data=data, headers=headers, allow_redirects=False, proxy=proxy, timeout=timeout
         )
-        if warm and body.known is not None:
+        if warm and body is not None and body.known is not None:
             self._heads.learn(endpoint.url, headers, body.known)
         return response
 
-    def body(self, content: bytes, touch: Callable[[], None]) -> Any:
-        return self._parts.body(content, touch)
-
-    def is_stale(self, body: Any, problem: BaseException) -> bool:
+    def is_stale(self, body: Sent, problem: BaseException) -> bool:
         """Whether a request failed on a connection kept from an earlier one, before anything of the answer came."""
-        wire = body.wire
+        wire: Any = body.wire
         return isinstance(problem, self._parts.broken) and wire is not None and wire.uses > 1 and not wire.heard
 
     def drop_idle(self, endpoint: Endpoint) -> None:
@@ -251,13 +249,10 @@ def _body_class() -> Any:
 
         _autoclose = True
 
-        def __init__(self, content: bytes, touch: Callable[[], None]) -> None:
-            super().__init__(content, content_type="application/json")
-            self._size = len(content)
-            self.content = content
-            self.touch = touch
-            self.wire: Any = None
-            self.known: Known | None = None
+        def __init__(self, sent: Sent) -> None:
+            super().__init__(sent.content, content_type="application/json")
+            self._size = len(sent.content)
+            self.sent = sent
 
         def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
             raise NotImplementedError  # for multipart forms, which this is not
@@ -266,10 +261,10 @@ def _body_class() -> Any:
             await self.write_with_length(writer, None)
 
         async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-            whole = memoryview(self.content)
+            whole = memoryview(self.sent.content)
             for start in range(0, len(whole), SLICE):
                 await writer.write(whole[start : start + SLICE])
-                self.touch()
+                self.sent.touch()
 
     return Body
 
@@ -289,14 +284,15 @@ def _request_class(body: Any) -> Any:
         """
 
         async def send(self, conn: Any) -> aiohttp.ClientResponse:
-            sent, wire = self._body, conn.protocol
+            wire = conn.protocol
             wire.uses += 1
             wire.heard = False
-            if not isinstance(sent, body):
+            if not isinstance(self._body, body):
                 return await super().send(conn)
+            sent: Sent = self._body.sent
             sent.wire = wire
             sent.known = Known(self.connection_key, f"{self.method} {self.url.raw_path_qs} HTTP/1.1", self.headers)
-            if not direct or sent.size > WHOLE or wire.writing_paused or self.proxy is not None:
+            if not direct or len(sent.content) > WHOLE or wire.writing_paused or self.proxy is not None:
                 return await super().send(conn)
             writer = StreamWriter(wire, self.loop)
             await writer.write_headers(f"{self.method} {self.url.raw_path_qs} HTTP/1.1", self.headers)

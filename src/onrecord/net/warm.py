@@ -107,7 +107,7 @@ async def ask_again(connector: Any, known: Known, body: Any, head_line: int) -> 
         wire.uses += 1
         wire.heard = False
         wire.set_response_params(read_until_eof=True, max_line_size=head_line, max_field_size=head_line)
-        wire.transport.write(known.head(body.size) + body.content)
+        wire.transport.write(known.head(len(body.content)) + body.content)
         await answer.begin()
     except BaseException:
         answer.close()
