@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 from onrecord.errors import ErrorKind, ModelError
 from onrecord.net.proxies import proxy_for
-from onrecord.net.reply import Reply, Response, Silence, Watch
+from onrecord.net.reply import Reply, Response
+from onrecord.net.silence import Alarm, Silence, Watch
 from onrecord.net.warm import Known
 
 __all__ = ("Client", "Clients", "Endpoint", "Exchange", "Meaning", "Sent", "Wire")
@@ -57,6 +58,8 @@ class Sent:
 
 class Client(Protocol):
     """What an exchange needs of the HTTP client of its loop."""
+
+    alarm: Alarm
 
     def endpoint(self, url: str) -> Endpoint | None:
         """The parsed address, or None when it is no http or https URL."""
@@ -142,7 +145,7 @@ class Exchange:
                 "would be reached through a proxy that is not an HTTP proxy",
                 hint="set HTTPS_PROXY or HTTP_PROXY to an http:// address, or name the host in NO_PROXY",
             )
-        watch = Watch(loop, self._silence_s)
+        watch = Watch(client.alarm, self._silence_s)
         try:
             response = await self._send(endpoint, proxy, watch)
         except BaseException:

@@ -8,19 +8,12 @@ from typing import Protocol
 
 from onrecord.errors import ErrorKind, ModelError
 from onrecord.net.pieces import taker
+from onrecord.net.silence import Silence, Watch
 from onrecord.net.sse import EventParser, EventTooLarge
 
-__all__ = ("Blame", "Reply", "Silence", "Watch")
+__all__ = ("Blame", "Reply")
 
 MIB = 1 << 20
-
-
-class Silence(Exception):
-    """Nothing came for too long: ``seconds`` is how long, ``nothing`` what came all the same."""
-
-    def __init__(self, seconds: float, *, nothing: str = "nothing") -> None:
-        super().__init__(seconds)
-        self.seconds, self.nothing = seconds, nothing
 
 
 class Stream(Protocol):
@@ -59,66 +52,6 @@ class Blame(Protocol):
 
     def reset(self) -> BaseException | None:
         """The reset that ended an answer of no stated length, if one did."""
-
-
-class Watch:
-    """Notices silence with one timer that looks at a time stamp, so that a read costs an assignment and no timer.
-
-    Before the answer it cancels the waiting task, as `asyncio.timeout` does; then it fails the body's stream.
-    """
-
-    __slots__ = ("_cancelling", "_loop", "_stream", "_task", "_timer", "clock", "expired", "limit", "since")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, limit: float) -> None:
-        self._loop = loop
-        self.clock = loop.time
-        self.limit = limit
-        self.since = loop.time()  # when the present wait began; 0 while nobody waits
-        self.expired = False
-        self._task = asyncio.current_task(loop)
-        self._cancelling = self._task.cancelling() if self._task else 0
-        self._stream: Stream | None = None
-        self._timer: asyncio.TimerHandle | None = loop.call_later(limit, self._look)
-
-    def touch(self) -> None:
-        """The wait begins again, because something moved."""
-        self.since = self.clock()
-
-    def answered(self, stream: Stream) -> None:
-        """The head of the answer is here."""
-        self._stream = stream
-        self._task = None
-        self.since = 0.0
-
-    def took_over(self) -> bool:
-        """Whether a cancellation just received is this watch's own and nobody else's. Takes it back if it is."""
-        return self.expired and self._task is not None and self._task.uncancel() <= self._cancelling
-
-    def lower(self, limit: float) -> None:
-        """Another limit from here on."""
-        if limit < self.limit and self._timer is not None:
-            self._timer.cancel()
-            self._timer = self._loop.call_later(limit, self._look)
-        self.limit = limit
-
-    def stop(self) -> None:
-        """The exchange is over."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _look(self) -> None:
-        now = self.clock()
-        due = (self.since or now) + self.limit
-        if due > now:
-            self._timer = self._loop.call_at(due, self._look)
-            return
-        self._timer = None
-        self.expired = True
-        if self._stream is not None:
-            self._stream.set_exception(Silence(self.limit))
-        elif self._task is not None:
-            self._task.cancel()
 
 
 class Reply:

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 from onrecord.net.exchange import Endpoint, Exchange, Meaning, Sent
 from onrecord.net.loops import PerLoop
 from onrecord.net.reply import Reply, Response
+from onrecord.net.silence import Alarm
 from onrecord.net.warm import Heads, Known, ask_again, knows
 
 __all__ = ("Reply", "close", "get", "post", "prewarm")
@@ -87,6 +88,7 @@ class _AiohttpClient:
         self._timeouts = {CONNECT_S: aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)}
         self._endpoints: dict[str, Endpoint] = {}
         self._heads = Heads()
+        self.alarm = Alarm(loop)
         self._session = aiohttp.ClientSession(
             connector=self._connector,
             cookie_jar=aiohttp.DummyCookieJar(loop=loop),
@@ -154,6 +156,7 @@ class _AiohttpClient:
         self._connector.drop_idle(endpoint.name, endpoint.port)
 
     async def aclose(self) -> None:
+        self.alarm.stop()
         await self._session.close()
 
     def abandon(self) -> None:
