@@ -265,3 +265,17 @@ async def test_held_drafts_release_marks_at_their_places() -> None:
     assert result.marks == (wave,)
     deltas, result = await streamed("Hi <|a|>there", features=[filtering(Tokens), judging("Hello")])
     assert (deltas, result.marks) == ([TextDelta("Hello", 0)], ())
+
+
+async def test_marks_without_a_reader_are_kept_all_the_same() -> None:
+    """A reply that is nothing but a mark, and one that begins with it."""
+    from onrecord.turn.moments import ALLOW
+
+    async def accept(*_: Any) -> Any:
+        return ALLOW
+
+    held = Named("accept", Hooks(on_output=accept, holds_drafts=True))
+    result = await turn(Agent(ScriptedModel("<|a|>Hi<|b|>"), features=[filtering(Tokens), held]))
+    (said,) = bodies(result, TextSaid)
+    assert [type(item).__name__ for item in said.shown] == ["Mark", "Text", "Mark"]
+    assert [m.value for m in result.marks] == ["a", "b"]

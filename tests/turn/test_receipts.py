@@ -166,3 +166,16 @@ async def test_only_requests_with_a_receipt_can_be_rebuilt() -> None:
         rebuild(record, 0)
     assert refused.value.hint == "look for entries of kind model.requested"
     assert not any(isinstance(e.body, RoundSettled) for e in record)
+
+
+async def test_a_session_that_sends_ever_new_texts_files_each() -> None:
+    """What is remembered of filed texts is bounded; every request can still be rebuilt."""
+    model = ScriptedModel(*["x"] * 70)
+    agent: Agent[Any, Any] = Agent(model, instructions=lambda turn: f"text {len(turn.conversation.messages)}")
+    results, session = [], None
+    for _ in range(70):
+        results.append(await turn(agent, session=session or "s"))
+        session = results[-1].session
+    record = record_of(*results)
+    assert all(rebuild(record, seq).gaps == () for seq in requested(record)[-3:])
+    assert sum(isinstance(e.body, PieceFiled) for e in record) == 70

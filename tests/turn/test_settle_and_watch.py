@@ -162,3 +162,24 @@ async def test_a_watcher_decides_nothing() -> None:
     """Whatever it returns."""
     result = await turn(Agent(ScriptedModel("x"), features=[Watch(lambda _: Deny("no"))]))
     assert result.text == "x"
+
+
+async def test_a_cancelled_turn_leaves_no_watcher_behind() -> None:
+    """What it was still owed is let go of, without a warning."""
+    waiting = asyncio.Event()
+
+    async def look(entry: Entry) -> None:
+        """Would have looked at the end."""
+
+    async def slow(args: object, ctx: object) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    agent: Agent[Any, Any] = Agent(
+        ScriptedModel(call("slow")), tools=[tool("slow", slow)], features=[Watch(look, awaited=True)]
+    )
+    task = asyncio.ensure_future(turn(agent))
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

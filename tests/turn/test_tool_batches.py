@@ -13,7 +13,7 @@ from onrecord.governance.rules import after_tool, before_tool
 from onrecord.record.kinds import ToolReturned, ToolStarted
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolResult
-from onrecord.turn.moments import Allow
+from onrecord.turn.moments import Allow, Deny
 from tests.turn.acting import asked_once, bodies, kinds, results, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -211,3 +211,59 @@ async def test_equal_calls_of_one_round_have_keys_of_their_own() -> None:
     assert len(set(keys)) == 3
     assert [b.key for b in bodies(result, ToolStarted)] == keys
     assert all(key.startswith(f"{result.entries[0].turn}/answer/pay:") for key in keys)
+
+
+async def test_around_a_call_that_a_rule_made_unsafe_the_others_stay_together() -> None:
+    """Neighbours that are still safe run beside each other, in the order of the calls."""
+    meet = Meeting("x", "y")
+
+    @before_tool
+    async def write(turn: object, call: Any) -> Allow[Mapping[str, Any]]:
+        return Allow({**call.args, "mode": "w"}, "must write") if call.args["name"] == "w" else Allow()
+
+    async def handler(args: Mapping[str, Any], ctx: object) -> Any:
+        return await meet.handler(args["name"])(args, ctx)
+
+    held = tool("file", handler, read_only=lambda args: args["mode"] == "r")
+    model = ScriptedModel([call("file", name=n, mode="r") for n in "xyw"], "done")
+    await turn(Agent(model, tools=[held], features=[write]))
+    assert meet.log == ["x:start", "y:start", "x:end", "y:end", "w:start", "w:end"]
+
+
+async def test_a_denial_that_stops_the_turn_stops_the_rest_of_its_group() -> None:
+    """Calls that would have run together: those before it run, those behind it do not."""
+    meet = Meeting()
+
+    @before_tool
+    async def halt(turn: object, call: Any) -> Any:
+        return Deny("enough", halt=True) if call.name == "b" else Allow()
+
+    held = [meet.tool(name, read_only=True) for name in "abc"]
+    model = ScriptedModel([call("a"), call("b"), call("c")])
+    result = await turn(Agent(model, tools=held, features=[halt]))
+    assert meet.log == ["a:start", "a:end"]
+    assert [(r.name, r.status) for r in bodies(result, ToolReturned)] == [
+        ("b", "denied"), ("a", "returned"), ("c", "not_run")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("together", [1, 2])
+async def test_a_cancelled_turn_takes_its_handlers_with_it(together: int) -> None:
+    """Alone or side by side: none goes on by itself, and nothing is told to anybody."""
+    running, ended = asyncio.Event(), list[str]()
+
+    async def handler(args: object, ctx: object) -> None:
+        try:
+            running.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.append("ended")
+
+    held = tool("slow", handler, read_only=True)
+    task = asyncio.ensure_future(turn(Agent(ScriptedModel([call("slow")] * together), tools=[held])))
+    await running.wait()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["ended"] * together

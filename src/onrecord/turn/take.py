@@ -32,6 +32,7 @@ from onrecord.record.kinds import (
 from onrecord.session.folding import land
 from onrecord.session.session import Session
 from onrecord.timing import whole_ms
+from onrecord.turn import watching
 from onrecord.turn.effects import Effects
 from onrecord.turn.moments import Allow, Deny
 from onrecord.turn.options import checked_options
@@ -91,8 +92,8 @@ async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
     finally:
         if turn.limit is not None:
             turn.limit.cancel()
-        for left in turn.owed:
-            left.close()
+        if turn.owed:
+            watching.leave(turn)
 
 
 async def _taken(turn: Turn, order: Order) -> TurnResult[Any]:
@@ -205,12 +206,7 @@ async def _run(turn: Turn, order: Order) -> None:
                 await hook.call(turn)
             except Exception as error:  # noqa: BLE001 - a rule that fails is a denial
                 turn.note(Noted(by=hook.name, text=f"settle failed: {type(error).__name__}"))
-    await _awaited_watchers(turn)
-
-
-async def _awaited_watchers(turn: Turn) -> None:
-    while turn.owed:
-        await turn.owed.pop(0)
+    await watching.wait(turn)
 
 
 async def _reopen(turn: Turn, answer: Answered, key: str) -> None:
@@ -300,23 +296,23 @@ async def _end(turn: Turn, order: Order, error: TurnError | ModelError | None) -
         turn.note(
             TurnInterrupted(id=by.id, cause=by.cause, of=turn.id, shown=shown, heard=by.heard, receipt=by.receipt)
         )
-        await _awaited_watchers(turn)
+        await watching.wait(turn)
         return _result(turn, order, "interrupted", land(base, turn.entries, turn.plan.folds), kept=False)
     if error is not None:
         turn.note(TurnFailed(code=error.code, error=type(error).__name__, shown=shown, row=turn.key))
-        await _awaited_watchers(turn)
+        await watching.wait(turn)
         status: Status = "refused" if isinstance(error, (MessageDenied, AnswerRefused)) else "failed"
         error.result = _result(turn, order, status, land(base, turn.entries, turn.plan.folds), kept=False)
         raise error
     if turn.pending is not None:
         turn.note(TurnPaused(pending=settled_pending(turn, turn.pending)))
-        await _awaited_watchers(turn)
+        await watching.wait(turn)
         return _result(turn, order, "paused", turn.working.session(len(turn.entries)))
     status = _closing_status(turn)
     if _unchanged(turn):
         return _nothing(order, base, status, None)
     turn.note(TurnClosed(status=status))
-    await _awaited_watchers(turn)
+    await watching.wait(turn)
     return _result(turn, order, status, turn.working.session(len(turn.entries)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -108,7 +108,7 @@ class Turn:
         self.revised: dict[str, int] = {}
         # Text released to a live reader and not yet in a ``said`` entry; watchers that are waited for.
         self.streaming: list[str | Mark] = []
-        self.owed: list[Coroutine[Any, Any, None]] = []
+        self.owed: list[tuple[str, Awaitable[Any], Entry]] = []
         self.task = asyncio.current_task()
         self.harmless: list[asyncio.Task[Any]] = []
 
@@ -171,7 +171,7 @@ class Turn:
         return await consult(self, query, where=where, model=model)
 
     async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]]) -> T:
-        """Runs an outside effect once per key of this turn."""
+        """An outside effect under a key of this turn: made once where the effects keep a journal (see `Effects`)."""
         return await self.effects.once(f"{self.id}/{key}", "", kind, act)
 
     # ---- for the loop

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import ENDS, Noted
@@ -11,7 +10,7 @@ from onrecord.record.kinds import ENDS, Noted
 if TYPE_CHECKING:
     from onrecord.turn.turn import Turn
 
-__all__ = ("show",)
+__all__ = ("leave", "show", "wait")
 
 
 def show(turn: Turn, entry: Entry) -> None:
@@ -23,14 +22,25 @@ def show(turn: Turn, entry: Entry) -> None:
             _failed(turn, watch.name, error, entry)
             continue
         if watch.awaited:
-            turn.owed.append(_awaited(turn, watch.name, seen, entry))
+            turn.owed.append((watch.name, seen, entry))
 
 
-async def _awaited(turn: Turn, name: str, seen: Awaitable[Any], entry: Entry) -> None:
-    try:
-        await seen
-    except Exception as error:  # noqa: BLE001 - looking on must never end a turn
-        _failed(turn, name, error, entry)
+async def wait(turn: Turn) -> None:
+    """Waits for every awaited watcher to have seen the entries so far, in their order."""
+    while turn.owed:
+        name, seen, entry = turn.owed.pop(0)
+        try:
+            await seen
+        except Exception as error:  # noqa: BLE001 - looking on must never end a turn
+            _failed(turn, name, error, entry)
+
+
+def leave(turn: Turn) -> None:
+    """Lets go of what awaited watchers have not seen: the take is left without an end."""
+    for _, seen, _ in turn.owed:
+        end = getattr(seen, "close", None) or getattr(seen, "cancel", None)
+        if end is not None:
+            end()
 
 
 def _failed(turn: Turn, name: str, error: Exception, entry: Entry) -> None:
