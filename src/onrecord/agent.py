@@ -100,7 +100,8 @@ class Agent(Generic[C, O]):
 
         ``session`` is the state to go on from, or the key of a new one (None: a fresh key). ``history`` replaces the
         session's conversation for this turn and stays the caller's. Save ``result.change()`` in a store, or keep
-        ``result.session``. Raises TurnError, ModelError (nothing is stored then), UsageError.
+        ``result.session``. Raises TurnError (its ``result`` is worth keeping), ModelError (nothing was shown, nothing
+        is kept), UsageError.
         """
         return await take(self.plan, _order(input, session, history, context, options, effects), effects)
 

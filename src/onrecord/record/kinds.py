@@ -243,7 +243,7 @@ class ToolStarted(Body, frozen=True, gc=False, kw_only=True, tag="tool.started")
 class ToolReturned(Body, frozen=True, gc=False, kw_only=True, tag="tool.returned"):
     """What the model reads of a call, filed in call order; the wall times are the handler's own.
 
-    ``changed`` is true when a rule replaced the result; ``spent`` is what a sub-agent used.
+    ``spent`` is what a sub-agent used. That a rule replaced the result is a verdict of its own.
     """
 
     call: str

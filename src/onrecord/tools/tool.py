@@ -93,7 +93,10 @@ class ToolContext(Protocol[C_co]):
         ...
 
     async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
-        """Runs an outside effect once per key; a take that runs again reads its recorded result."""
+        """An outside effect under a key: with effects that keep a journal, a take that runs again reads its result.
+
+        `PlainEffects` keeps none and makes the effect each time: give it ``key`` for what must not happen twice.
+        """
         ...
 
 

@@ -25,7 +25,7 @@ class Effects(Protocol):
         ...
 
     async def once(self, key: str, digest: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
-        """Runs ``act``, or returns what it gave under this key when ``digest`` is equal to that time's."""
+        """Runs ``act``; with a journal, returns what it gave under this key when ``digest`` is that time's."""
         ...
 
 
