@@ -1,9 +1,10 @@
 """Reads fenced blocks out of a page and runs them, in order, in one folder and one namespace per page.
 
 - ```` ```python ```` runs. With ``title="hotel.py"`` the block is also written to that file first.
-- ```` ```bash ```` runs when one of its lines calls ``onrecord``.
+- ```` ```bash ```` runs when one of its lines calls ``onrecord`` or ``python``.
 - ```` ```text title="prints" ```` right after a block must be exactly what it printed.
-- A block below ``<!-- not run: reason -->`` is left out; the reason is for the reader of the source.
+- A block below ``<!-- not run: reason -->`` is left out; one with a title is still written to its file, for the
+  commands that run it. The reason is for the reader of the source.
 """
 
 import contextlib
@@ -56,9 +57,11 @@ def run_page(path: Path, folder: Path) -> int:
                 raise AssertionError(f"{path.name}:{block.line}: it printed\n{printed}")
         elif block.skipped:
             printed = None
+            if block.title.endswith(".py"):
+                (folder / block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
             printed, ran = _python(block, path, folder, namespace), ran + 1
-        elif block.language == "bash" and re.search(r"^(.*\| *)?onrecord ", block.text, re.MULTILINE):
+        elif block.language == "bash" and re.search(r"^(.*\| *)?(onrecord|python) ", block.text, re.MULTILINE):
             printed, ran = _bash(block, path, folder), ran + 1
     return ran
 

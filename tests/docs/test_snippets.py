@@ -51,6 +51,15 @@ def test_an_example_that_fails_or_prints_something_else_fails(
         run(page, tmp_path)
 
 
+def test_a_file_that_a_command_runs_is_written_and_not_run_before(tmp_path: Path) -> None:
+    """A titled block below the comment becomes a file; a command of the page runs it as a process of its own."""
+    page = (
+        '<!-- not run: the command below runs it -->\n```python title="two.py"\nimport sys\nprint(sys.argv[1])\n```\n'
+        '```bash\npython two.py hello\n```\n```text title="prints"\nhello\n```\n'
+    )
+    assert run(page, tmp_path) == 1
+
+
 def test_a_block_is_left_out_only_with_a_reason(tmp_path: Path) -> None:
     """The comment above a block is what leaves it out; commands of other programs are not run."""
     raising = "```python\nraise ValueError\n```\n"
