@@ -14,7 +14,8 @@ from onrecord.models.request import Piece
 from onrecord.record.kinds import ModelReplied, RoundSettled
 from onrecord.session.folding import refold
 from onrecord.testing import FakeEffects, ScriptedModel, call
-from onrecord.turn.moments import ALLOW, Allow, Answer, Hooks, Revise
+from onrecord.turn.answer import Typed
+from onrecord.turn.moments import ALLOW, Allow, Answer, Hooks, Revise, Stop
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Named, bodies, read, rounds_of, tool, turn, verdicts
 
@@ -166,9 +167,30 @@ async def test_an_interrupted_draft_is_not_in_the_conversation() -> None:
 
 def test_a_typed_agent_takes_at_most_ten_retries() -> None:
     """Each is a paid call."""
-    from onrecord.turn.answer import Typed
-
     for wrong in (-1, 11):
         with pytest.raises(ConfigurationError, match="retries must be between 0 and 10") as refused:
             Typed(retries=wrong)
         assert refused.value.hint == "each retry is a paid model call"
+
+
+async def test_two_rules_of_one_name_have_a_budget_each() -> None:
+    """Rules made by one function have its name; their wishes are counted apart."""
+    model = ScriptedModel("a b", "b", "fine")
+    result = await turn(Agent(model, features=[refusing("a"), refusing("b")]))
+    assert (result.text, len(model.requests)) == ("fine", 3)
+
+
+async def test_a_stopped_turn_is_not_asked_again() -> None:
+    """No model call may follow a stop: the answer stands, and what was wished is on the record."""
+
+    async def enough(turn: Turn, round_: Any) -> Any:
+        turn.stop(Stop("enough"))
+        return round_
+
+    model = ScriptedModel("bad")
+    features = [Named("cap", Hooks(on_reply=enough)), refusing("bad")]
+    result = await turn(Agent(model, features=features))
+    assert (result.text, result.status) == ("bad", "answered")
+    assert verdicts(result) == [("output", "rule", "allow", "No bad words. (no revision left)")]
+    typed: Agent[Any, Any] = Agent(ScriptedModel("x"), output=int, features=[features[0], Typed(canned=0)])
+    assert ((await turn(typed)).output, (await turn(typed.with_(model=ScriptedModel("y")))).text) == (0, "y")

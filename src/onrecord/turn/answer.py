@@ -44,13 +44,13 @@ async def run_output(turn: Turn, answer: Answer) -> Answer | tuple[Mounted, Revi
     for hook in turn.plan.on["output"]:
         verdict = await _one_output(turn, hook, answer)
         if isinstance(verdict, Revise):
-            used = turn.revised.get(hook.name, 0)
-            if answer.verbatim or used >= hook.hooks.revisions:
+            used = turn.revised.get(hook.mark, 0)
+            if answer.verbatim or used >= hook.hooks.revisions or not may_ask_again(turn):
                 why = f"{verdict.reason} (no revision left)"
                 file_verdict(turn, "output", hook.name, "allow", why, before=answer.text)
                 continue
             _must_hold(hook, "revises")
-            turn.revised[hook.name] = used + 1
+            turn.revised[hook.mark] = used + 1
             file_verdict(turn, "output", hook.name, "revise", verdict.reason, before=answer.text)
             return hook, verdict
         if verdict.value is UNSET:
@@ -66,6 +66,11 @@ async def run_output(turn: Turn, answer: Answer) -> Answer | tuple[Mounted, Revi
         file_verdict(turn, "output", hook.name, "allow", verdict.why, before=answer.text, after=changed.text)
         answer = replace(changed, key=answer.key, drafted=answer.drafted, verbatim=answer.verbatim)
     return answer
+
+
+def may_ask_again(turn: Turn) -> bool:
+    """Whether another model call may follow at all: a stop without a wrap-up rules it out."""
+    return turn.stopped is None or turn.stopped.wrap_up
 
 
 async def _one_output(turn: Turn, hook: Mounted, answer: Answer) -> Allow[Answer] | Revise:
@@ -168,7 +173,7 @@ class Typed:
         if answer.rewritten_by and self._fits(answer.drafted):
             unmet = f"{found}; the model's answer fitted before {answer.rewritten_by[-1]!r} rewrote it"
             return Allow(await self._fall_back(turn, replace(answer, unmet=unmet)), "broken by a rule")
-        if turn.revised.get(self.name, 0) < self.retries:
+        if turn.revised.get(self.name, 0) < self.retries and may_ask_again(turn):
             return Revise(_correction_text(found, turn.revised.get(self.name, 0) + 1, self.retries + 1))
         return Allow(await self._fall_back(turn, replace(answer, unmet=found)), "does not fit the output type")
 

@@ -292,7 +292,7 @@ async def _conclude(speaking: _Speaking, heard: Heard) -> bool:
     got = await run_output(turn, answer) if turn.plan.on["output"] else answer
     if isinstance(got, tuple):
         hook, verdict = got
-        _revise(speaking, settled, hook.name, verdict)
+        _revise(speaking, settled, hook.mark, verdict)
         return False
     if got.output is not UNSET or got.unmet:
         turn.output = (got.output, got.source, got.unmet)
