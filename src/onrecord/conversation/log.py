@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar, overload
 __all__ = ("Beside", "Log")
 
 T = TypeVar("T")
+_blank = object.__new__
 
 
 class Beside(Protocol):
@@ -49,12 +50,15 @@ class Log(Sequence[T]):
 
     def append(self, item: T) -> Log[T]:
         """A view with one item more."""
-        items, size = self._shared.items, self._size
+        shared, size = self._shared, self._size
+        items = shared.items
         if len(items) == size:
             items.append(item)
             # Another thread may have appended in between: the slot is ours only if it holds our item.
             if items[size] is item:
-                return self._view(self._shared, size + 1)
+                view: Log[T] = _blank(Log)  # `_view` without its call: this is what every message costs
+                view._shared, view._size = shared, size + 1
+                return view
         return self.cut(size).append(item)
 
     def extend(self, more: Iterable[T]) -> Log[T]:

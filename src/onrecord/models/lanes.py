@@ -34,6 +34,7 @@ SLICE = 500
 
 LANES_PER_LOG = 2
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_PAIRS = tuple(low + high for high in _DIGITS for low in _DIGITS)
 _uses = count()
 _choosing = Lock()
 
@@ -256,7 +257,7 @@ def portable_id(round_id: str, index: int) -> str:
     """Nine letters and digits for a call outside its native scope: unique, and of a form that every vendor takes."""
     number = int.from_bytes(blake2b(f"{round_id}/{index}".encode(), digest_size=8).digest())
     digits = ""
-    for _ in range(9):
-        number, digit = divmod(number, 62)
-        digits += _DIGITS[digit]
-    return digits
+    for _ in range(4):
+        number, pair = divmod(number, 62 * 62)
+        digits += _PAIRS[pair]
+    return digits + _DIGITS[number % 62]

@@ -27,6 +27,8 @@ class Projection(UnitBytes):
     """One wire for one model; ``hoists``: leading system and developer text goes where it keeps instructions."""
 
     hoists: bool = False
+    _latest: _Assembly | None = None
+    """The request that was projected last, until it goes out."""
 
     @abstractmethod
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
@@ -44,7 +46,8 @@ class Projection(UnitBytes):
 
     def wire(self, request: Request, /) -> Wire:
         """The exact bytes of a request. Pure: only lanes are filled."""
-        return _Assembly(self, request).wire()
+        self._latest = latest = _Assembly(self, request)
+        return latest.wire()
 
     def extend(self, request: Request, /, limit: int = SLICE) -> int:
         """Encodes up to ``limit`` units that the request shows and no lane has yet; returns how many are left."""
@@ -55,8 +58,12 @@ class Projection(UnitBytes):
 
     def sent(self, request: Request, /) -> None:
         """Notes that the request went out, so that the next `Wire.stable_until` is counted from it."""
-        lane, _ = self._lane(request)
-        turn = "\n\n".join(_placed(request.pieces)[1])
+        latest, self._latest = self._latest, None
+        if latest is not None and _is_same(latest.request, request):  # what was projected goes out, as nearly always
+            lane, placed = latest.lane, latest.turn
+        else:
+            (lane, _), placed = self._lane(request), _placed(request.pieces)[1]
+        turn = "\n\n".join(placed)
         lane.sent = Sent(request.view, request.own, request.carries, turn, len(request.conversation.units))
 
     def _lane(self, request: Request) -> tuple[Lane, int]:
@@ -221,6 +228,12 @@ class _Assembly:
             limits += (swap.unit for swap in sent.view.swaps if swap not in request.view.swaps)
             limits += (swap.unit for swap in request.view.swaps if swap not in sent.view.swaps)
         return min(limits)
+
+
+def _is_same(one: Request, other: Request) -> bool:
+    """Whether two requests show the same units and texts, by identity: one is the other with its wire."""
+    same = one.view is other.view and one.conversation is other.conversation and one.pieces is other.pieces
+    return same and one.scope == other.scope
 
 
 def _placed(pieces: Sequence[Piece]) -> tuple[list[str], list[str], list[str]]:

@@ -53,6 +53,8 @@ def arranged(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
 
 def with_conditional(turn: Turn, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """With the instructions whose ``only_if`` holds now, in their places."""
+    if not turn.plan.conditional:
+        return pieces
     more = [i.piece() for i in turn.plan.conditional if _holds(turn, i)]
     return arranged((*pieces, *more)) if more else pieces
 

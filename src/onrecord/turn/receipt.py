@@ -59,7 +59,8 @@ class _Chain:
         """The digest of the first ``size`` units."""
         digests = self.digests
         before = digests[-1] if digests else ""
-        for unit in units[len(digests) : size] if len(digests) < size else ():
+        known = len(digests)
+        for unit in units.since(known)[: size - known] if known < size else ():
             before = chained(before, _encode(unit), self.key)
             digests.append(before)
         return digests[size - 1] if size else ""
@@ -86,14 +87,14 @@ def file_receipt(turn: Turn, request: Request, wire: Wire) -> Receipt:
             PieceMark(source=p.source, rank=p.rank, place=p.place, digest=_filed(turn, chain, p.text, p.source))
             for p in request.pieces
         )
+    spans = [
+        SpanMark(start=s.start, stop=s.stop, chain=chain.upto(units, s.stop))
+        if isinstance(s, Span)
+        else SpanMark(insert=s)
+        for s in view.spans
+    ]
     return Receipt(
-        pieces=chain.marks,
-        spans=tuple(
-            SpanMark(start=s.start, stop=s.stop, chain=chain.upto(units, s.stop))
-            if isinstance(s, Span)
-            else SpanMark(insert=s)
-            for s in view.spans
-        ),
+        pieces=chain.marks, spans=tuple(spans),
         swaps=tuple(SwapMark(unit=s.unit, call=s.call, shows=s.shows) for s in view.swaps) if view.swaps else (),
         marks=view.marks, units=len(units), own=request.own, choice=request.choice, scope=request.scope,
         carries="" if request.carries is None else str(request.carries),

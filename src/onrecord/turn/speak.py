@@ -130,7 +130,8 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
                 return Spoken(asked=asked)
         settled = turn.working.round(heard.round.id)
         if _is_final(speaking, settled):
-            settle_rest(turn, settled.id, _why_final(speaking), turn.cause)
+            if settled.calls:
+                settle_rest(turn, settled.id, _why_final(speaking), turn.cause)
             if await _conclude(speaking, heard):
                 break
             continue
@@ -231,6 +232,8 @@ def _read(speaking: _Speaking, settled: Round) -> None:
 
 
 def _is_final(speaking: _Speaking, settled: Round) -> bool:
+    if not settled.calls:
+        return True
     pending = any(c.status == "asked" for c in settled.calls)
     stopped = speaking.turn.stopped
     if not pending or speaking.wrapping or not speaking.batch.tools:

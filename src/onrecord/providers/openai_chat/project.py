@@ -84,12 +84,15 @@ class ChatProjection(Projection):
         media: list[Part] = []
         for wire, call in zip(ids, calls, strict=True):
             parts = result_parts(call)
-            text = "".join(part.text for part in parts if isinstance(part, Text))
-            others = [part for part in parts if not isinstance(part, Text)] if self.card.arrays else []
-            if others and not text:
-                text = MEDIA_BELOW
+            if len(parts) == 1 and type(only := parts[0]) is Text:
+                text = only.text
+            else:
+                text = "".join(part.text for part in parts if isinstance(part, Text))
+                others = [part for part in parts if not isinstance(part, Text)] if self.card.arrays else []
+                if others and not text:
+                    text = MEDIA_BELOW
+                media += others
             messages.append(b'{"role":"tool","tool_call_id":' + dumps(wire) + b',"content":' + dumps(text) + b"}")
-            media += others
         if media:
             # A tool message carries text only; what else there is follows all results of the round.
             messages += (body for _, body in self.user((Text(MEDIA_OF_RESULTS), *media)))
