@@ -112,7 +112,7 @@ class Receipt(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     ``units`` is the number of conversation units and ``own`` the first one of this brief; ``offers`` and ``shape``
     are digests of texts filed once as ``piece.filed``; ``stable_until`` counts the units whose bytes the previous
-    request already had; ``body`` is the digest of the exact bytes sent.
+    request already had; ``body`` is kept for a digest of the exact bytes and is empty today.
     """
 
     pieces: tuple[PieceMark, ...] = ()
