@@ -18,6 +18,7 @@ from tests.turn.acting import Named, read, tool, turn
 
 pytestmark = pytest.mark.unit
 
+WRONG: Any = 3
 SHORTHAND = {"cidade": {"type": "string"}}
 
 
@@ -81,9 +82,9 @@ def test_a15_a_size_limit_is_positive_and_leaving_it_out_turns_it_off(size: int)
     ("made", "problem"),
     [
         (lambda: tool(""), "a tool needs an id"),
-        (lambda: tool(3), "a tool needs an id"),  # type: ignore[arg-type]
-        (lambda: tool("x", 3), "tool 'x': the handler is not callable"),  # type: ignore[arg-type]
-        (lambda: Agent(ScriptedModel(), tools=[print]), "'print' in tools= is neither a tool nor a toolset"),  # type: ignore[list-item]
+        (lambda: tool(WRONG), "a tool needs an id"),
+        (lambda: tool("x", WRONG), "tool 'x': the handler is not callable"),
+        (lambda: Agent(ScriptedModel(), tools=[WRONG]), "'int' in tools= is neither a tool nor a toolset"),
     ],
 )
 def test_what_is_no_tool_is_refused(made: Any, problem: str) -> None:
@@ -107,7 +108,7 @@ def test_a9_what_is_no_feature_is_refused(feature: Any) -> None:
 def test_a7_a_hook_at_a_moment_that_does_not_exist_is_refused() -> None:
     """The slip is named; the moments are the fields of `Hooks` (cases A7, A8: our decorators know their moment)."""
     with pytest.raises(TypeError, match="before_toll"):
-        Hooks(before_toll=plain)  # type: ignore[call-arg]
+        Hooks(before_toll=plain)  # type: ignore[call-arg] # the slip itself
 
 
 @pytest.mark.parametrize(

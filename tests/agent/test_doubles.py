@@ -14,7 +14,7 @@ from onrecord.errors import ModelError
 from onrecord.models.request import Request
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises, reply, wire
 from onrecord.turn.effects import PlainEffects
-from tests.turn.acting import tool, turn
+from tests.turn.acting import read, tool, turn
 
 pytestmark = pytest.mark.unit
 
@@ -35,7 +35,7 @@ async def test_answers_are_texts_calls_replies_failures_and_functions() -> None:
     """One after another, and more can be added."""
 
     def echo(request: Request) -> str:
-        return f"you said {request.conversation.messages[-1].text}"  # type: ignore[union-attr]
+        return f"you said {read(request)['messages'][-1]['content']}"
 
     used = Usage(input_tokens=1)
     model = ScriptedModel(echo, reply("two", usage=used, finish="length"), [call("x"), "beside"])

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Said
-from onrecord.conversation.messages import AssistantMessage, ContextMessage, UserMessage
+from onrecord.conversation.messages import AssistantMessage, ContextMessage, Round, UserMessage
 from onrecord.errors import ModelError, SessionConflict, UsageError
 from onrecord.models.model import preset
 from onrecord.providers.openai_compatible import openai_compatible
@@ -170,7 +170,8 @@ async def test_c35_one_tool() -> None:
     model = ScriptedModel(call("lookup", wire_id="c1"), "done")
     result = await turn(Agent(model, tools=[tool()]))
     (asked,) = model.requests[1].conversation.units[1:]
-    assert [(c.wire_id, c.name, c.status) for c in asked.calls] == [("c1", "lookup", "returned")]  # type: ignore[union-attr]
+    assert isinstance(asked, Round)
+    assert [(c.wire_id, c.name, c.status) for c in asked.calls] == [("c1", "lookup", "returned")]
     assert [m["role"] for m in read(model.requests[1])["messages"]] == ["user", "assistant", "tool"]
     assert [len(b.round.calls) for b in bodies(result, ModelReplied)] == [1, 0]
     assert [len(r.calls) for r in rounds_of(result)] == [1, 0]

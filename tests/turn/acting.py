@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Input
-from onrecord.conversation.messages import Round, ToolCall
+from onrecord.conversation.messages import AssistantMessage, Round, ToolCall
 from onrecord.models.request import Request
 from onrecord.record.entry import Body, kind_of
 from onrecord.record.kinds import ToolReturned, VerdictFiled
@@ -23,13 +23,15 @@ __all__ = (
     "asked_once",
     "bodies",
     "call",
+    "calls_of",
     "kinds",
+    "last_answer",
     "read",
     "reply",
-    "requests",
     "results",
     "rounds_of",
     "texts",
+    "told",
     "tool",
     "turn",
     "verdicts",
@@ -102,9 +104,18 @@ def rounds_of(result: Result) -> list[Round]:
     return [r for m in result.session.conversation.messages for r in getattr(m, "rounds", ())]
 
 
-def requests(model: ScriptedModel) -> list[str]:
-    """The purposes of the requests so far."""
-    return model.calls
+def told(result: Result) -> list[str]:
+    """The words of each message in the turn's session."""
+    assert result.session is not None
+    return [getattr(m, "text", "") for m in result.session.conversation.messages]
+
+
+def last_answer(result: Result) -> AssistantMessage:
+    """The last message of the turn's session, which is an answer."""
+    assert result.session is not None
+    message = result.session.conversation.messages[-1]
+    assert isinstance(message, AssistantMessage)
+    return message
 
 
 def calls_of(result: Result) -> list[ToolCall]:

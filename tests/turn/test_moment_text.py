@@ -19,7 +19,7 @@ from onrecord.testing import FakeEffects, ScriptedModel, call, reply
 from onrecord.turn.director import Brief, Spoken, Stage
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
-from tests.turn.acting import Named, bodies, read, tool, turn
+from tests.turn.acting import Named, bodies, last_answer, read, tool, turn
 
 pytestmark = pytest.mark.unit
 
@@ -243,7 +243,7 @@ async def test_calls_inside_an_envelope_are_calls() -> None:
     result = await turn(Agent(model, tools=[tool("a"), tool("b")], director=Enveloped(shape=shape)))
     told = read(model.requests[1])["messages"]
     assert [(m["name"], m["content"]) for m in told if m["role"] == "tool"] == [("a", "a"), ("b", "b")]
-    ids = [c.id.rsplit("/", 1)[-1] for r in (result.session.conversation.messages[-1].rounds) for c in r.calls]  # type: ignore[union-attr]
+    ids = [c.id.rsplit("/", 1)[-1] for r in last_answer(result).rounds for c in r.calls]
     assert ids == ["c0", "c1"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
-from onrecord.conversation.content import Text
+from onrecord.conversation.content import Text, plain_text
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import Note
 from onrecord.errors import UsageError
@@ -291,7 +291,7 @@ async def test_the_cut_to_size_stands_between_the_rules_and_the_notes() -> None:
 
     def look(name: str) -> Callable[[Returned], Any]:
         def hook(returned: Returned) -> Allow[Returned]:
-            seen.append(f"{name} {returned.content[0].text[:12]}")  # type: ignore[union-attr]
+            seen.append(f"{name} {plain_text(returned.content)[:12]}")
             if name == "rule":
                 return ALLOW
             return Allow(replace(returned, notes=(*returned.notes, Note(by="mine", text=" [note]"))), "a note")

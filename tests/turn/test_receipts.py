@@ -124,10 +124,10 @@ async def test_a_changed_text_is_a_gap() -> None:
     """Its digest does not match, and what it was for has no text."""
     _, record = await two_turns()
     again = rebuild(changed(record, PieceFiled, text="forged"), requested(record)[0])
-    whats = [gap.what for gap in again.gaps]
-    assert "piece 'instructions'" in whats
-    assert "offers" in whats
-    assert any(what.startswith("text filed at") for what in whats)
+    named = [gap.what for gap in again.gaps]
+    assert "piece 'instructions'" in named
+    assert "offers" in named
+    assert any(what.startswith("text filed at") for what in named)
     assert {gap.why for gap in again.gaps} == {
         "its digest does not match its text", "no matching text was filed before it"
     }  # fmt: skip

@@ -17,7 +17,7 @@ from onrecord.testing import FakeEffects, ScriptedModel
 from onrecord.turn.director import Brief, Query, Stage
 from onrecord.turn.options import Silenced
 from onrecord.turn.turn import Turn
-from tests.turn.acting import read, tool, turn
+from tests.turn.acting import last_answer, read, tool, turn
 
 pytestmark = pytest.mark.unit
 
@@ -125,8 +125,7 @@ async def test_the_plain_agent_answers_what_is_no_message_as_data(given: Any, sh
     assert told["role"] == "data"
     assert told["content"].startswith(shown)
     assert result.text == "noted"
-    assert result.session is not None
-    assert result.session.conversation.messages[-1].proactive  # type: ignore[union-attr]
+    assert last_answer(result).proactive
 
 
 async def test_an_input_known_by_its_key_is_taken_once() -> None:
