@@ -10,11 +10,14 @@ from msgspec.structs import replace
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.errors import UsageError
+from onrecord.models.request import Request
 from onrecord.session.session import Session
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.director import Stage
+from onrecord.turn.moments import Hooks
+from onrecord.turn.plan import offer_of
 from onrecord.turn.turn import Turn
-from tests.turn.acting import tool, turn
+from tests.turn.acting import Named, tool, turn
 
 pytestmark = pytest.mark.unit
 
@@ -71,3 +74,19 @@ async def test_a_director_that_does_not_come_to_the_pause_leaves_it_answered() -
     assert result.text == "Never mind."
     assert result.session is not None
     assert result.session.pending is None
+
+
+@pytest.mark.xfail(strict=True, reason="open: offers that request hooks add are not known when a verb is resumed")
+async def test_a_tool_that_a_feature_offers_may_ask_a_person() -> None:
+    """Answered, its call goes on like that of a registered tool."""
+    asking = tool("ask", lambda *_: Ask("Which?"))
+
+    async def offer(turn: Turn, request: Request) -> Request:
+        return replace(request, offers=(*request.offers, offer_of(asking)))
+
+    feature = Named("skills", Hooks(on_request=offer))
+    agent: Agent[Any, Any] = Agent(ScriptedModel(call("ask"), "done"), features=[feature])
+    result = await turn(agent)
+    assert result.question is not None
+    done = await turn(agent, Answered(result.question.key, value=1), session=result.session)
+    assert done.text == "done"
