@@ -6,9 +6,11 @@ import asyncio
 import atexit
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from onrecord.conversation.outgoing import Delta, TextDelta
+from onrecord.errors import UsageError
 from onrecord.turn.result import TurnResult
 from onrecord.turn.stream import TurnStream
 
@@ -59,13 +61,43 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     loop.close()
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine on the background loop and waits; an interrupt of the caller cancels it."""
-    future = asyncio.run_coroutine_threadsafe(work, background_loop())
+def _running_here() -> asyncio.AbstractEventLoop | None:
     try:
-        return future.result()
-    except BaseException:
-        future.cancel()
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine on the background loop and waits; an interrupt of the caller cancels it.
+
+    UsageError on that loop itself, where waiting would be for ever.
+    """
+    loop = background_loop()
+    if _running_here() is loop:
+        work.close()
+        raise UsageError(
+            "a *_sync call inside a turn that a *_sync call started would wait for itself",
+            code="sync-in-loop",
+            hint="await agent.turn(...) there, or make the tool a plain function, which runs in a thread",
+        )
+    tasks: list[asyncio.Task[Any] | None] = []
+    left = threading.Event()
+
+    async def working() -> T:
+        tasks.append(asyncio.current_task())
+        if left.is_set():
+            work.close()
+            raise asyncio.CancelledError
+        return await work
+
+    try:
+        return asyncio.run_coroutine_threadsafe(working(), loop).result()
+    except BaseException:  # an interrupt may come anywhere, also before there is a future to cancel
+        left.set()
+        for task in tasks:
+            if task is not None and not task.done():
+                loop.call_soon_threadsafe(task.cancel)
         raise
 
 
@@ -75,6 +107,7 @@ def stream(make: Callable[[], TurnStream[T]]) -> Iterator[str | TurnResult[T]]:
     async def begin() -> TurnStream[T]:
         return make()
 
+    loop = background_loop()
     turn = run(begin())
     batches = turn.batches()
 
@@ -91,9 +124,11 @@ def stream(make: Callable[[], TurnStream[T]]) -> Iterator[str | TurnResult[T]]:
                     yield delta.text
         yield run(turn.result())
     finally:
-        run(_close(batches, turn))
+        if not loop.is_closed():  # at the end of the program the loop has ended the turn already
+            run(_close(batches, turn))
 
 
 async def _close(batches: Any, turn: TurnStream[Any]) -> None:
-    await batches.aclose()
     await turn.leave()
+    with suppress(RuntimeError):  # an interrupted read is still on its way out, and closes it
+        await batches.aclose()
