@@ -8,10 +8,10 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 from onrecord.errors import ErrorKind, ModelError
+from onrecord.net.heads import Known
 from onrecord.net.proxies import proxy_for
 from onrecord.net.reply import Reply, Response
 from onrecord.net.silence import Alarm, Silence, Watch
-from onrecord.net.warm import Known
 
 __all__ = ("Client", "Clients", "Endpoint", "Exchange", "Meaning", "Sent", "Wire")
 

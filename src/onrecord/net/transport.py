@@ -30,10 +30,10 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from onrecord.net.exchange import Endpoint, Exchange, Meaning, Sent
+from onrecord.net.heads import Heads, Known, ask_again, knows
 from onrecord.net.loops import PerLoop
 from onrecord.net.reply import Reply, Response
 from onrecord.net.silence import Alarm
-from onrecord.net.warm import Heads, Known, ask_again, knows
 
 __all__ = ("Reply", "close", "get", "post", "prewarm")
 

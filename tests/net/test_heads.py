@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from onrecord.errors import ModelError
-from onrecord.net import transport, warm
+from onrecord.net import heads, transport
 from onrecord.net.transport import post
 from tests.net.asking import BODY, HEADERS, ask, refused
 from tests.net.loopback import JSON, OK, SSE_HEAD, Loopback, Peer, answering, chunk, serving
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.integration
 def known(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The heads that were sent again."""
     sent: list[bytes] = []
-    real = warm.Known.head
+    real = heads.Known.head
 
-    def head(self: warm.Known, size: int) -> bytes:
+    def head(self: heads.Known, size: int) -> bytes:
         sent.append(real(self, size))
         return sent[-1]
 
-    monkeypatch.setattr(warm.Known, "head", head)
+    monkeypatch.setattr(heads.Known, "head", head)
     return sent
 
 
@@ -77,7 +77,7 @@ def test_parts_that_are_not_those_known() -> None:
     class Connector:
         async def _get(self, key: object, traces: object) -> None: ...
 
-    assert not warm.knows(Connector, Handler)
+    assert not heads.knows(Connector, Handler)
 
 
 async def test_an_answer_that_only_promises_another(known: list[bytes]) -> None:
@@ -143,9 +143,9 @@ async def test_leaving_early_cuts_the_connection_and_ends_other_readers(known: l
 
 async def test_heads_are_few() -> None:
     """Keys that change all the time do not fill the memory."""
-    heads = warm.Heads()
+    kept = heads.Heads()
     for n in range(200):
-        heads.learn("u", {"Authorization": f"k{n}"}, warm.Known(None, "POST / HTTP/1.1", {}))
-    assert len(heads._known) <= warm.KEPT
-    assert heads.find("u", {"Authorization": "k199"})
-    assert heads.find("u", {"Authorization": "k0"}) is None
+        kept.learn("u", {"Authorization": f"k{n}"}, heads.Known(None, "POST / HTTP/1.1", {}))
+    assert len(kept._known) <= heads.KEPT
+    assert kept.find("u", {"Authorization": "k199"})
+    assert kept.find("u", {"Authorization": "k0"}) is None
