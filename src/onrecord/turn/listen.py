@@ -68,6 +68,11 @@ def release_mark(turn: Turn, mark: Mark) -> None:
 class _Ear:
     """Collects one reply."""
 
+    __slots__ = (
+        "calls", "citations", "content", "filters", "finished", "items", "kind", "live", "lost", "natives", "request",
+        "texts", "turn",
+    )  # fmt: skip
+
     def __init__(self, turn: Turn, request: Request, filters: Filters, *, live: bool) -> None:
         self.turn, self.request, self.filters, self.live = turn, request, filters, live
         self.content: list[Text | Refusal | Thinking | CallRef] = []

@@ -47,6 +47,11 @@ class Done(Struct, frozen=True, kw_only=True):
 class _Speaking:
     """One speak verb while it runs."""
 
+    __slots__ = (
+        "batch", "brief", "carries", "count", "limit", "offers", "own", "pieces", "read", "said", "shape", "tools",
+        "turn", "usage", "value", "wrapping",
+    )  # fmt: skip
+
     def __init__(self, turn: Turn, brief: Brief) -> None:
         plan, spec = turn.plan, turn.spec
         self.turn, self.brief = turn, brief

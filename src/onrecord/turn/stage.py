@@ -47,6 +47,8 @@ class _ActDone(Struct, frozen=True, kw_only=True):
 class LiveStage:
     """See `Stage`. UsageError: a key used twice in a turn, a verb after a question came up, speech while silenced."""
 
+    __slots__ = ("_ordinals", "_used", "turn")
+
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self._used: set[str] = set()

@@ -49,33 +49,15 @@ class Turn:
     read once. ``rounds`` are the rounds of the take so far, ``request`` the last request.
     """
 
-    model: Model
-    instructions: str = ""
-    shape: Shape[Any] | None = None
-    answer: Answered | None = None
-    resumed: Answered | None = None
-    request: Request | None = None
-    stopped: Stop | None = None
-    interrupted: Interruption | None = None
-    ignored: Outcome | None = None
-    usage: Usage | None = None
-    llm_calls: int = 0
-    output: tuple[object, str, str] | None = None
-    speaks: bool = True
-    # Where it stands: a question that pauses it, the pause it resumes, counters that go on across a pause.
-    question: Question | None = None
-    pending: Pending | None = None
-    resuming: Pending | None = None
-    cause: int | None = None
-    admitted: int | None = None
-    n: int = 0
-    number: int = 0
-    asks: int = 0
-    ids: int = 0
-    streamed: int = 0
-    shielded: int = 0
-    cuts: int = 0
-    limit: asyncio.TimerHandle | None = None
+    # Slots, because so many attributes would make a large dictionary for each of many turns at once.
+    __slots__ = (
+        "_now", "admitted", "answer", "asks", "cause", "children", "context", "cuts", "disarmed", "done",
+        "effect_keys", "effects", "emit", "entries", "first_now", "harmless", "id", "ids", "ignored", "input",
+        "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "messages", "model", "n",
+        "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private", "question",
+        "request", "resumed", "resuming", "revised", "session", "shape", "shielded", "speaks", "spec", "spent",
+        "stopped", "streamed", "streaming", "take", "task", "usage", "values", "wakes", "working",
+    )  # fmt: skip
 
     def __init__(
         self, plan: Plan, session: Session, effects: Effects, *, id: str, key: str, take: int, input: Input,
@@ -88,8 +70,8 @@ class Turn:
         self.now: datetime = effects.now()
         self.first_now: datetime = self.now
         self.spec: AgentSpec = plan.spec
-        self.model = cast(Model, plan.model)
-        self.shape = plan.shape
+        self.model: Model = cast(Model, plan.model)
+        self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
         # What this take leaves behind.
         self.entries: list[Entry] = []
@@ -111,6 +93,27 @@ class Turn:
         self.owed: list[tuple[str, Awaitable[Any], Entry]] = []
         self.task = asyncio.current_task()
         self.harmless: list[asyncio.Task[Any]] = []
+        # What became of it so far.
+        self.instructions = ""
+        self.answer: Answered | None = None
+        self.resumed: Answered | None = None
+        self.request: Request | None = None
+        self.stopped: Stop | None = None
+        self.interrupted: Interruption | None = None
+        self.ignored: Outcome | None = None
+        self.usage: Usage | None = None
+        self.llm_calls = 0
+        self.output: tuple[object, str, str] | None = None
+        self.speaks = True
+        # Where it stands: a question that pauses it, the pause it resumes, counters that go on across a pause.
+        self.question: Question | None = None
+        self.pending: Pending | None = None
+        self.resuming: Pending | None = None
+        self.cause: int | None = None
+        self.admitted: int | None = None
+        self.n = self.number = self.asks = self.ids = 0
+        self.streamed = self.shielded = self.cuts = 0
+        self.limit: asyncio.TimerHandle | None = None
 
     # ---- for features and directors
 
