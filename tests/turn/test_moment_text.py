@@ -111,8 +111,8 @@ async def test_what_a_filter_holds_back_comes_out_at_the_end() -> None:
 async def test_filters_run_in_slot_order_and_what_one_holds_back_passes_the_later_ones() -> None:
     """The first filter's last words meet the second filter too."""
     features = [filtering(Upper, "upper", "RULES"), filtering(Tokens, "tokens", "MARKS")]
-    _, result = await streamed("a <|b|> c<", features=features)
-    assert result.text == "A  C<"
+    _, result = await streamed("a <|b|> c<|d", features=features)
+    assert result.text == "A  C<|D"
     assert [m.value for m in result.marks] == ["b"]
 
 

@@ -59,6 +59,19 @@ def test_a_hook_without_an_order_stands_among_the_rules(moment: Any) -> None:
     assert [m.name for m in plan.on[moment]] == ["early", *ties, "last"]
 
 
+def test_the_core_stands_at_its_published_slots() -> None:
+    """A hook at the very slot of a gate stands behind it, and one at the slot of the cut behind that."""
+    slots = (("before_tool", "ARGUMENTS"), ("after_tool", "CAP"))
+    for moment, name in slots:
+        at = SLOTS[moment][name]  # type: ignore[index] # a moment, one by one
+        features = [Named(str(place), hooked(moment, at + place)) for place in (-1, 0, 1)]
+        plan = Agent(ScriptedModel(), features=features).plan
+        first, then = (
+            (plan.before_gates, plan.behind_gates) if moment == "before_tool" else (plan.before_cap, plan.behind_cap)
+        )
+        assert ([m.name for m in first], [m.name for m in then]) == (["-1"], ["0", "1"])
+
+
 def test_a_director_with_hooks_stands_before_the_features() -> None:
     """Its hooks are compiled first, among their slot."""
 
