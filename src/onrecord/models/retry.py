@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
 
 from onrecord.errors import ModelError
 from onrecord.models.chunks import Attempted, Chunk
@@ -59,11 +58,11 @@ class Reliable:
         failed = 0
         while True:
             reached = False
+            chunks = self.model.stream(request)
             try:
-                async with aclosing(self.model.stream(request)) as chunks:
-                    async for chunk in chunks:
-                        reached = reached or not isinstance(chunk, Attempted)
-                        yield chunk
+                async for chunk in chunks:
+                    reached = reached or not isinstance(chunk, Attempted)
+                    yield chunk
                 return
             except ModelError as error:
                 if reached or error.started or (wait := self.wait_after(error, failed)) is None:
@@ -72,6 +71,8 @@ class Reliable:
                 attempted = Attempted(
                     attempt=failed, error=error.kind, status=error.status, wait_s=wait, model=self.card.name
                 )
+            finally:
+                await chunks.aclose()
             yield attempted
             await self._sleep(wait)
 
