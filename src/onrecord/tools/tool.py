@@ -93,9 +93,10 @@ class ToolContext(Protocol[C_co]):
         ...
 
     async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
-        """An outside effect under a key: with effects that keep a journal, a take that runs again reads its result.
+        """An outside effect under a key: made once in a turn, also when the handler runs again after a question.
 
-        `PlainEffects` keeps none and makes the effect each time: give it ``key`` for what must not happen twice.
+        A take that begins anew reads its result only from effects that keep a journal, which `PlainEffects` does not:
+        give the effect ``key`` for what must not happen twice.
         """
         ...
 

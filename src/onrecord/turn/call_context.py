@@ -15,6 +15,7 @@ from onrecord.jsonio import Json
 from onrecord.session.session import Session
 from onrecord.tools.tool import ToolContext
 from onrecord.turn.director import Scope
+from onrecord.turn.effects import made_once
 from onrecord.turn.turn import Turn
 
 __all__ = ("CallContext",)
@@ -94,7 +95,7 @@ class CallContext:
         self._answers = self.answers
 
     async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
-        return await self.turn.effects.once(f"{self.key}/{key}", "", kind, act)
+        return await made_once(self.turn.effects, self.turn.done, f"{self.key}/{key}", kind, act)
 
 
 _: type[ToolContext[Any]] = CallContext

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-__all__ = ("Effects", "PlainEffects")
+import msgspec
+from msgspec import Raw
+
+__all__ = ("Effects", "PlainEffects", "made_once")
 
 T = TypeVar("T")
+_encode = msgspec.json.Encoder().encode
 
 
 class Effects(Protocol):
@@ -39,3 +44,19 @@ class PlainEffects:
 
     async def once(self, key: str, digest: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
         return await act()
+
+
+async def made_once(
+    effects: Effects, done: dict[str, Any], key: str, kind: type[T], act: Callable[[], Awaitable[T]]
+) -> T:
+    """What ``act`` gave under this key: from ``done``, which a pause keeps, else made through the effects.
+
+    A value that JSON cannot keep is made anew each time.
+    """
+    held = done.get(f"once/{key}")
+    if held is not None:
+        return msgspec.json.decode(held, type=kind)
+    value = await effects.once(key, "", kind, act)
+    with suppress(TypeError, ValueError):
+        done[f"once/{key}"] = Raw(_encode(value))
+    return value

@@ -24,7 +24,7 @@ from onrecord.session.folding import Working, apply
 from onrecord.session.session import Session
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.agent_spec import AgentSpec
-from onrecord.turn.effects import Effects
+from onrecord.turn.effects import Effects, made_once
 from onrecord.turn.moments import Stop
 from onrecord.turn.plan import Plan
 from onrecord.turn.watching import show
@@ -174,8 +174,11 @@ class Turn:
         return await consult(self, query, where=where, model=model)
 
     async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]]) -> T:
-        """An outside effect under a key of this turn: made once where the effects keep a journal (see `Effects`)."""
-        return await self.effects.once(f"{self.id}/{key}", "", kind, act)
+        """An outside effect or reading, made once per key of this turn, over its pauses too.
+
+        A take that begins anew reads it again only from effects that keep a journal (see `Effects`).
+        """
+        return await made_once(self.effects, self.done, f"{self.id}/{key}", kind, act)
 
     # ---- for the loop
 
