@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -126,5 +127,6 @@ async def _run(name: str, errand: Errand) -> Told:
 
 
 if __name__ == "__main__":
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # a busy machine makes callbacks slow, which is no fault here
     given = msgspec.json.decode(sys.stdin.buffer.read(), type=Errand)
     sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(_run(sys.argv[1], given))))
