@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from onrecord import Agent, Session, Tool, ToolResult
+from onrecord import Agent, Said, Session, Tool, ToolResult
 from onrecord.providers.offline.client import named
 from onrecord.tools.tool import Flag
 
@@ -44,7 +44,7 @@ class Desk:
 
     async def say(self, text: str) -> str:
         """One turn; what the stand-in said."""
-        result = await self.agent.turn(text, session=self.session)
+        result = await self.agent.turn(Said(text), session=self.session)
         self.session = result.session
         return result.text
 
