@@ -12,14 +12,15 @@ from onrecord.conversation.usage import Usage
 __all__ = ("FINISH_OF", "Call", "Choice", "Delta", "Event", "Function", "read_event", "read_string", "read_usage")
 
 
-class Function(Struct):
+# Read and dropped by the thousand, and JSON has no cycles: the garbage collector need not look (``gc=False``).
+class Function(Struct, gc=False):
     """A call's name and arguments, or a fragment of them; some servers send the arguments as an object."""
 
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class Call(Struct):
+class Call(Struct, gc=False):
     """A call or a fragment of one."""
 
     index: int | None = None
@@ -28,7 +29,7 @@ class Call(Struct):
     extra_content: Raw | UnsetType = UNSET
 
 
-class Delta(Struct):
+class Delta(Struct, gc=False):
     """What an event adds to the reply; in an answer that is no stream, all of it.
 
     ``content`` is a list of typed pieces on some wires. Vendors put reasoning in either of two fields.
@@ -43,7 +44,7 @@ class Delta(Struct):
     annotations: list[dict[str, Any]] | None = None
 
 
-class Choice(Struct):
+class Choice(Struct, gc=False):
     """One of the replies asked for; only the first is ever read."""
 
     index: int | None = None
@@ -52,7 +53,7 @@ class Choice(Struct):
     finish_reason: str | None = None
 
 
-class Event(Struct):
+class Event(Struct, gc=False):
     """One event of a stream, or a whole answer. ``kind`` is ``error`` where a server sends errors as events."""
 
     choices: list[Choice] | None = None
