@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
+from onrecord.conversation.inputs import Ask, approved
 from onrecord.governance.rules import before_tool
 from onrecord.models.chunks import CallChunk
 from onrecord.record.kinds import ToolReturned, ToolStarted
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.declare import tool as declared
 from onrecord.tools.tool import Permission, ToolContext, Validity
-from onrecord.turn.moments import Allow, Deny
-from tests.turn.acting import asked_once, bodies, calls_of, results, texts, tool, turn
+from onrecord.turn.moments import SLOTS, Allow, Deny, Hooks
+from tests.turn.acting import Named, asked_once, bodies, calls_of, results, texts, tool, turn
 
 pytestmark = pytest.mark.unit
 
@@ -270,3 +271,38 @@ async def test_every_error_that_a_model_reads_is_one_json_object() -> None:
     result, heard = await asked_once(refusing, calls=[call("no"), call("gone", x=1)])
     assert [list(json.loads(text)) for text in heard] == [["error"], ["error"]]
     assert [r.started_at for r in bodies(result, ToolReturned)] == [None, None]
+
+
+async def test_a_rule_behind_the_gates_that_asks_does_not_ask_them_again() -> None:
+    """Its call passed them before; an approval lets it run with the arguments that they saw."""
+    walked: list[str] = []
+
+    def validate(args: object, ctx: object) -> Validity:
+        walked.append("validate")
+        return Validity(valid=True)
+
+    async def check_in(turn: object, call: object) -> Ask:
+        walked.append("asked")
+        return Ask("Really?")
+
+    hooks = Hooks(before_tool=check_in, order={"before_tool": SLOTS["before_tool"]["CHECK_IN"]})
+    held = tool("pay", lambda *_: walked.append("paid"), validate_input=validate)
+    model = ScriptedModel([call("pay")], "done")
+    agent: Agent[Any, Any] = Agent(model, tools=[held], features=[Named("check-in", hooks)])
+    paused = await turn(agent)
+    assert paused.question is not None
+    await turn(agent, approved(paused.question, by="ana"), session=paused.session)
+    assert walked == ["validate", "asked", "paid"]
+
+
+async def test_what_is_no_ordinary_exception_is_not_told_as_a_tool_error() -> None:
+    """Whoever raised it speaks to somebody above the turn."""
+
+    class Stopping(BaseException):
+        """Not an error."""
+
+    async def stopping(args: object, ctx: object) -> None:
+        raise Stopping
+
+    with pytest.raises(Stopping):
+        await asked_once(tool("lookup", stopping), calls=[call("lookup")])
