@@ -48,7 +48,7 @@ numbers = st.integers(-(2**63), 2**63 - 1)
 offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 instants = st.builds(
     lambda at, zone: at.replace(tzinfo=UTC).astimezone(zone),
-    st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2200, 1, 1)),  # noqa: DTZ001  the zone follows
+    st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2200, 1, 1)),  # noqa: DTZ001 - the zone follows
     offsets,
 )
 _leaves = st.none() | st.booleans() | numbers | st.floats(allow_nan=False, allow_infinity=False) | texts

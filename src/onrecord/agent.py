@@ -148,7 +148,9 @@ class Agent(Generic[C, O]):
         """A new agent with some parameters of the constructor given anew: ``agent.with_(features=[...])``."""
         unknown = changes.keys() - self._given.keys()
         if unknown:
-            raise ConfigurationError(f"Agent has no parameter {min(unknown)!r}")
+            raise ConfigurationError(
+                f"Agent has no parameter {min(unknown)!r}", hint=f"it has {', '.join(self._given)}"
+            )
         return Agent(**{**self._given, **changes})
 
     def as_tool(self, *, id: str = "", description: str = "") -> Tool:
@@ -170,6 +172,11 @@ def _order(
         session = SessionKey(effects.nonce())
     elif isinstance(session, str):
         session = SessionKey(session)
+    elif not isinstance(session, (Session, SessionKey)):
+        raise UsageError(
+            f"session= takes a Session, a SessionKey or a key, not a {type(session).__name__}",
+            hint="pass result.session, or what the store loaded",
+        )
     if history is not None and not isinstance(history, Conversation):
         from onrecord.conversation.transcript import messages_from
 

@@ -123,7 +123,7 @@ def test_a10_our_own_messages_pass_through() -> None:
     as_json = msgspec.to_builtins(held)
     assert messages_from([as_json]) == (held,)
     with pytest.raises(AttributeError):
-        held.rounds = ()  # type: ignore[misc]
+        held.rounds = ()  # type: ignore[misc]  # wrong on purpose
 
 
 def test_a11_call_result_and_answer_keep_their_order() -> None:
@@ -242,7 +242,7 @@ def test_bad_records_name_their_place(record: Record, problem: str) -> None:
 def test_what_is_no_record_is_refused() -> None:
     """Neither a mapping nor a message."""
     with pytest.raises(UsageError, match="not int"):
-        messages_from([7])  # type: ignore[list-item]
+        messages_from([7])  # type: ignore[list-item]  # wrong on purpose
 
 
 def test_a_result_without_a_waiting_call_raises() -> None:

@@ -122,7 +122,7 @@ CALLS = [
         "flights to Oslo from Rio de Janeiro on May 5, 2026",
         ("find_flights", {"origin": "Rio de Janeiro", "destination": "Oslo", "date": "2026-05-05"}),
     ),
-    ([KYOTO], "東京の宿泊料金は？", ("price", {"city": "東京"})),  # noqa: RUF001
+    ([KYOTO], "東京の宿泊料金は？", ("price", {"city": "東京"})),  # noqa: RUF001 - what people there type
 ]
 
 

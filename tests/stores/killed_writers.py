@@ -45,7 +45,7 @@ async def _write(path: str, told: int, seed: int) -> None:
             except SessionConflict:
                 os.write(told, b"conflict 0\n")
             else:
-                os.write(told, f"{id} {hot[id].version}\n".encode())  # type: ignore[union-attr]
+                os.write(told, f"{id} {hot[id].version}\n".encode())  # type: ignore[union-attr]  # a session was stored before
 
 
 def _writer(path: str, told: int, seed: int) -> NoReturn:
@@ -109,7 +109,7 @@ def main(path: str, rounds: int, seed: int) -> None:
                 raise SystemExit("the file is damaged")
             db.close()
             versions = asyncio.run(_check(path, acknowledged))
-    print(json.dumps({**seen, "versions": versions}))  # noqa: T201  this is its output
+    print(json.dumps({**seen, "versions": versions}))  # noqa: T201 - this is its output
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def test_names_that_are_no_path_are_refused_at_once(path: str) -> None:
 def test_an_unknown_durability_is_refused_at_once(tmp_path: Path) -> None:
     """Only the two that are documented."""
     with pytest.raises(ConfigurationError, match="unknown"):
-        SqliteStore(tmp_path / "x.db", synchronous="off")  # type: ignore[arg-type]
+        SqliteStore(tmp_path / "x.db", synchronous="off")  # type: ignore[arg-type]  # wrong on purpose
 
 
 async def test_the_folder_may_change_behind_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ async def test_two_processes_take_turns_on_one_session(tmp_path: Path) -> None:
     async with SqliteStore(path) as store:
         session = await loaded(store, "s")
         assert session.version == 120
-        texts = [message.text for message in session.conversation.messages[::2]]  # type: ignore[union-attr]
+        texts = [message.text for message in session.conversation.messages[::2]]  # type: ignore[union-attr]  # every other message is the person's
         for name in ("left", "right"):
             assert [text for text in texts if text.startswith(name)] == [f"{name} {n}" for n in range(60)]
         told = refold(session.key, await record(store, "s"), digest_key=session.digest_key)

@@ -95,10 +95,9 @@ class Answered(_Key, frozen=True, gc=False, kw_only=True, omit_defaults=True, ta
 Input = Said | Happened | Started | Woke | Answered
 
 
-class AskField(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+class AskField(_Name, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One thing a question wants to know; ``schema`` is JSON Schema for its value."""
 
-    name: str
     ask: str = ""
     schema: Mapping[str, Json] = {}
     required: bool = True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, overload
 
 from msgspec import Struct
 
+from onrecord.errors import ConfigurationError
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import AfterTool, BeforeTool, Hooks, OnInput, OnOutput
 
@@ -29,17 +31,17 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 def on_input(function: OnInput, /) -> Rule:
     """A rule over what comes in: ``async def rule(turn, input) -> Allow | Deny``."""
-    return Rule(name=_name(function), call=function, made=Hooks(on_input=function))
+    return Rule(name=_name(function), call=_checked(function), made=Hooks(on_input=function))
 
 
 def before_tool(function: BeforeTool, /) -> Rule:
     """A rule over a call before it runs: ``async def rule(turn, call) -> Allow | Deny | Ask``."""
-    return Rule(name=_name(function), call=function, made=Hooks(before_tool=function))
+    return Rule(name=_name(function), call=_checked(function), made=Hooks(before_tool=function))
 
 
 def after_tool(function: AfterTool, /) -> Rule:
     """A rule over what a call returned: ``async def rule(turn, returned) -> Allow | Deny``."""
-    return Rule(name=_name(function), call=function, made=Hooks(after_tool=function))
+    return Rule(name=_name(function), call=_checked(function), made=Hooks(after_tool=function))
 
 
 @overload
@@ -57,9 +59,16 @@ def on_output(
 
     def made(held: OnOutput) -> Rule:
         hooks = Hooks(on_output=held, revisions=revisions, holds_drafts=holds_drafts)
-        return Rule(name=_name(held), call=held, made=hooks)
+        return Rule(name=_name(held), call=_checked(held), made=hooks)
 
     return made if function is None else made(function)
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """ConfigurationError for a plain function: its verdict could not be awaited, so it would deny everything."""
+    if inspect.isfunction(function) and not inspect.iscoroutinefunction(function):
+        raise ConfigurationError(f"rule {_name(function)!r} is not async", hint="write async def")
+    return function
 
 
 def _name(function: Callable[..., Any]) -> str:

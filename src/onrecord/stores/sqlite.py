@@ -69,7 +69,7 @@ class SqliteStore:
             raise ConfigurationError(f"synchronous={synchronous!r} is unknown", hint="use 'normal' or 'full'")
         self._codec = EntryCodec(bodies)
         # Absolute: a later change of the working folder must not change which file this is.
-        self._file = SqliteFile(os.path.abspath(name), synchronous)  # noqa: PTH100  keeps symbolic links as they are
+        self._file = SqliteFile(os.path.abspath(name), synchronous)  # noqa: PTH100 - keeps symbolic links as they are
 
     async def load(self, key: SessionKey | str, /, *, known: Session | None = None) -> Session | None:
         """The session, or None; ``known`` itself when it is still what is stored, at the price of one row read."""

@@ -69,7 +69,7 @@ class SqliteFile:
 
     def _start(self) -> None:
         try:
-            import sqlite3  # noqa: F401  here, where the caller is told; in the thread nobody would be
+            import sqlite3  # noqa: F401 - here, where the caller is told; in the thread nobody would be
         except ImportError:
             raise MissingDependency(
                 "this Python was built without sqlite3", hint="install a Python that has it, or use another store"
@@ -89,7 +89,7 @@ class SqliteFile:
             if not self._closed and self._thread is not None:
                 self._jobs.put(None)
             self._closed = True
-        while self._thread is not None and self._thread.is_alive():  # noqa: ASYNC110  an Event belongs to one loop
+        while self._thread is not None and self._thread.is_alive():  # noqa: ASYNC110 - an Event belongs to one loop
             await asyncio.sleep(_CLOSING_S)
 
 
@@ -146,7 +146,7 @@ class _Served:
                 connection = None
         except (UnicodeEncodeError, OverflowError) as error:
             job.tell(None, unfit(error, self.path))
-        except Exception as error:  # noqa: BLE001  the caller gets it; this thread serves others too
+        except Exception as error:  # noqa: BLE001 - the caller gets it; this thread serves others too
             job.tell(None, error)
         else:
             job.tell(value, None)
@@ -163,7 +163,7 @@ def _let_go(connection: sqlite3.Connection | None) -> None:
 
 def _identity(path: str) -> tuple[int, int]:
     try:
-        found = os.stat(path)  # noqa: PTH116  once per act: Path.stat costs twice as much
+        found = os.stat(path)  # noqa: PTH116 - once per act: Path.stat costs twice as much
     except OSError:
         return (-1, -1)
     return (found.st_dev, found.st_ino)

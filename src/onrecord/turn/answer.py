@@ -169,7 +169,7 @@ class Typed:
         try:
             return Allow(replace(answer, output=self._read(answer.text), source="model"), "fits the output type")
         except OutputInvalid as misfit:
-            found = f"{misfit.problem}{f' (at {misfit.path})' if misfit.path else ''}"
+            found = misfit.problem
         if answer.rewritten_by and self._fits(answer.drafted):
             unmet = f"{found}; the model's answer fitted before {answer.rewritten_by[-1]!r} rewrote it"
             return Allow(await self._fall_back(turn, replace(answer, unmet=unmet)), "broken by a rule")

@@ -173,7 +173,7 @@ async def under_a_broad_except(args: Mapping[str, Json], ctx: ToolContext[Any]) 
     """Swallows whatever comes."""
     try:
         return (await ctx.ask(Ask("Which size?"))).value
-    except BaseException:  # noqa: BLE001  the point of this handler
+    except BaseException:  # noqa: BLE001 - the point of this handler
         return "nobody answered"
 
 
@@ -181,7 +181,7 @@ async def asking_on(args: Mapping[str, Json], ctx: ToolContext[Any]) -> object:
     """Swallows the first question and asks another."""
     try:
         return (await ctx.ask(Ask("Which size?"))).value
-    except BaseException:  # noqa: BLE001  the point of this handler
+    except BaseException:  # noqa: BLE001 - the point of this handler
         return (await ctx.ask(Ask("Which colour?"))).value
 
 
