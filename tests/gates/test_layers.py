@@ -12,8 +12,9 @@ pytestmark = pytest.mark.integration
 
 MODULES = (
     "__main__", "agent", "cli/main", "conversation/content", "errors", "jsonio", "models/model", "net/transport",
-    "providers/local/client", "providers/offline/client", "providers/openai_chat/client", "record/entry",
-    "session/store", "stores/sqlite", "sync", "testing/scripted", "timing", "tools/tool", "turn/take",
+    "governance/rules", "providers/local/client", "providers/offline/client", "providers/openai_chat/client",
+    "providers/openai_compatible/vendors", "record/entry", "session/store", "stores/sqlite", "subturn", "sync",
+    "testing/scripted", "timing", "tools/tool", "turn/take",
 )  # fmt: skip
 
 
@@ -61,7 +62,8 @@ def test_imports_that_point_down_keep_every_contract(skeleton: Path) -> None:
         ("stores/sqlite", "import onrecord.providers.offline.client", "layers"),
         ("session/store", "import onrecord.tools.tool", "session does not know"),
         ("providers/local/client", "import onrecord.turn.take", "adapters see values and ports"),
-        ("providers/local/client", "import onrecord.providers.openai_chat.client", "providers are independent"),
+        ("providers/local/client", "import onrecord.providers.offline.client", "providers are independent"),
+        ("governance/rules", "import onrecord.agent", "features see L0 to L3"),
         ("testing/scripted", "import onrecord.stores.sqlite", "testing sees L0 to L4"),
         ("agent", "import onrecord.testing.scripted", "nothing in the library needs the test doubles"),
         ("providers/openai_chat/client", "def send():\n    import aiohttp", "aiohttp lives in net/transport.py"),

@@ -214,7 +214,6 @@ async def test_an_allow_list_holds_for_toolsets_too() -> None:
     assert await offered("x", tools=[tool("own"), shop], director=Briefed(tools=("own",))) == [["own"]]
 
 
-@pytest.mark.xfail(strict=True, reason="open: an allow-list is checked against registered tools, so it bars toolsets")
 async def test_an_allow_list_may_name_a_tool_of_a_toolset() -> None:
     """A step that may use one tool of a server says so by its id."""
     shop = Shop(tool("sold"), tool("other"))

@@ -13,11 +13,12 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.record import kinds
 from onrecord.record.entry import Entry
 from onrecord.record.fold import takes
+from onrecord.record.record import Record
 from onrecord.session.session import Session
 from onrecord.session.steps import CORE
 from onrecord.session.working import NO_FOLDS, Folds, Working
 
-__all__ = ("NO_FOLDS", "Folds", "Working", "apply", "land", "refold")
+__all__ = ("NO_FOLDS", "Folds", "Working", "apply", "land", "record_of", "refold")
 
 
 def apply(working: Working, entry: Entry) -> None:
@@ -41,6 +42,14 @@ def land(session: Session, entries: Sequence[Entry], folds: Folds = NO_FOLDS) ->
     for entry in entries:
         apply(working, entry)
     return working.session(len(entries))
+
+
+def record_of(session: Session, entries: Iterable[Entry], folds: Folds = NO_FOLDS) -> Record[Session]:
+    """The record of a session, for reading: ``why``, ``state_at``, ``turns``.
+
+    ``folds`` are those of the agent's features, where their states matter: ``Folds(agent.plan.folds.all)``.
+    """
+    return Record(entries, lambda some: refold(session.key, some, folds, digest_key=session.digest_key))
 
 
 def refold(key: SessionKey, entries: Iterable[Entry], folds: Folds = NO_FOLDS, *, digest_key: str = "") -> Session:

@@ -1,5 +1,6 @@
 """Stores: where sessions and their records are kept."""
 
+from onrecord.session.memory import MemoryStore
 from onrecord.stores.sqlite import SqliteStore
 
-__all__ = ("SqliteStore",)
+__all__ = ("MemoryStore", "SqliteStore")

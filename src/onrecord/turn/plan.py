@@ -108,7 +108,8 @@ class Plan:
         """Registered tools of an allow-list as offers, in the agent's order. ConfigurationError for an unknown id."""
         held = self._offers.get(allowed)
         if held is None:
-            check_allowed(allowed, self.tools)
+            if not self.toolsets:  # what a toolset offers is only known round by round
+                check_allowed(allowed, self.tools)
             chosen = [t for t in self.tools.values() if allowed is None or t.id in allowed]
             held = self._offers[allowed] = tuple(offer_of(tool) for tool in chosen)
         return held

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
 from onrecord.conversation.content import Part
+from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.log import Log
 from onrecord.conversation.messages import ContextMessage, Unit
 from onrecord.errors import UsageError
 from onrecord.jsonio import chained, digest
-from onrecord.models.request import NO_SETTINGS, Offer, Piece, Request, Shape, Span, Wire
+from onrecord.models.model import Model
+from onrecord.models.request import (
+    NO_SETTINGS,
+    Offer,
+    Piece,
+    Purpose,
+    Request,
+    Settings,
+    Shape,
+    Span,
+    Swap,
+    ToolSpec,
+    View,
+    Wire,
+)
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import ModelRequested, PieceFiled, PieceMark, Receipt, SpanMark, SwapMark
 from onrecord.record.record import Record
 from onrecord.session.session import KEPT_FILED, Session
+from onrecord.tools.tool import Tool
 from onrecord.turn.turn import Turn
 
 __all__ = ("Gap", "Rebuilt", "file_receipt", "rebuild")
@@ -148,6 +164,9 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
     """
 
     seq: int
+    purpose: str
+    where: str
+    conversation: Conversation
     receipt: Receipt
     pieces: tuple[tuple[PieceMark, str], ...]
     shown: tuple[Unit | ContextMessage, ...]
@@ -155,6 +174,37 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
     offers: str
     shape: str
     gaps: tuple[Gap, ...]
+
+    def request(self, model: Model) -> Request:
+        """The request itself; ``model.wire`` makes the very bytes of it that the same model sent.
+
+        Its tools are described but cannot be run. UsageError when there are gaps.
+        """
+        if self.gaps:
+            told = "; ".join(f"{gap.what}: {gap.why}" for gap in self.gaps)
+            raise UsageError(f"the request at {self.seq} has gaps", hint=told)
+        receipt = self.receipt
+        specs = msgspec.json.decode(self.offers or "[]", type=list[ToolSpec])
+        shape = msgspec.json.decode(self.shape, type=tuple[str, dict[str, Any]]) if self.shape else None
+        return Request(
+            purpose=cast(Purpose, self.purpose), where=self.where, conversation=self.conversation, own=receipt.own,
+            pieces=tuple(Piece(source=m.source, text=t, rank=m.rank, place=cast(Any, m.place)) for m, t in self.pieces),
+            view=View(
+                spans=tuple(Span(s.start, s.stop) if s.insert is None else s.insert for s in receipt.spans),
+                swaps=tuple(Swap(unit=s.unit, call=s.call, shows=s.shows) for s in receipt.swaps), marks=receipt.marks,
+            ),
+            model=model, choice=receipt.choice, scope=receipt.scope,
+            offers=tuple(
+                Offer(tool=Tool(s.name, _not_here, s.description, parameters=s.schema), spec=s) for s in specs
+            ),
+            settings=msgspec.convert(receipt.settings, Settings) if receipt.settings else NO_SETTINGS,
+            shape=None if shape is None else Shape(name=shape[0], schema=shape[1], read=_not_here),
+            carries=int(receipt.carries) if receipt.carries else None,
+        )  # fmt: skip
+
+
+def _not_here(*_: object) -> Any:
+    raise UsageError("a rebuilt request can be read and projected, not run")
 
 
 def rebuild(record: Record[Session], seq: int) -> Rebuilt:
@@ -175,6 +225,9 @@ def rebuild(record: Record[Session], seq: int) -> Rebuilt:
     shown = _shown(receipt, units, session.digest_key, gaps)
     return Rebuilt(
         seq=seq,
+        purpose=body.purpose,
+        where=entry.where,
+        conversation=session.conversation,
         receipt=receipt,
         pieces=tuple((mark, _text(texts, mark.digest, f"piece {mark.source!r}", gaps)) for mark in receipt.pieces),
         shown=shown,
