@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 __all__ = ("Clock", "iso_ms", "to_ms", "whole_ms")
 
@@ -13,7 +13,7 @@ Clock = Callable[[], datetime]
 
 def whole_ms(at: datetime) -> datetime:
     """The instant cut to milliseconds, as the record keeps it."""
-    return at.replace(microsecond=at.microsecond // 1000 * 1000)
+    return at - timedelta(microseconds=at.microsecond % 1000)
 
 
 def to_ms(at: datetime) -> int:

@@ -160,7 +160,7 @@ _plain = re.compile(r"[A-Za-z0-9_.+@-]*").fullmatch
 
 
 def _part(text: str) -> str:
-    if _plain(text):
+    if not text or (text.isascii() and text.isalnum()) or _plain(text):
         return text
     from urllib.parse import quote
 

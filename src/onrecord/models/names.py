@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -32,6 +31,8 @@ def model_named(name: str) -> Model:
     """The model with this name, ``provider:model``. Raises ConfigurationError naming the nearest known provider."""
     provider, _, model = name.partition(":")
     if provider not in PROVIDERS:
+        from difflib import get_close_matches
+
         near = get_close_matches(provider, PROVIDERS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known providers: {', '.join(sorted(PROVIDERS))}"
         raise ConfigurationError(f"unknown model provider in {name!r}", hint=hint)
