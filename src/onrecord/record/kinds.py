@@ -59,7 +59,8 @@ class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     ``key`` names the verb that paused and ``place`` who asked inside it; ``rounds`` and ``data`` are that verb's so
     far; ``done`` holds the results of verbs already performed; ``children`` paused sub-turns; the counters say where
-    entries, takes, rounds, questions and new ids go on counting, so that nothing is named twice.
+    entries, takes, rounds, questions and new ids go on counting, so that nothing is named twice. ``tool`` and
+    ``output`` are digests of schemas: of the tool that waits, and of the agent's typed output.
     """
 
     turn: str
@@ -79,6 +80,8 @@ class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     asks: int = 0
     ids: int = 0
     outside: bool = False
+    tool: str = ""
+    output: str = ""
 
 
 class PieceMark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -112,7 +115,7 @@ class Receipt(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     ``units`` is the number of conversation units and ``own`` the first one of this brief; ``offers`` and ``shape``
     are digests of texts filed once as ``piece.filed``; ``stable_until`` counts the units whose bytes the previous
-    request already had; ``body`` is kept for a digest of the exact bytes and is empty today.
+    request already had.
     """
 
     pieces: tuple[PieceMark, ...] = ()
@@ -128,7 +131,6 @@ class Receipt(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     settings: Mapping[str, Json] = {}
     scope: str = ""
     stable_until: int = 0
-    body: str = ""
 
 
 class TurnOpened(Body, frozen=True, gc=False, kw_only=True, tag="turn.opened"):

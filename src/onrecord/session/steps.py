@@ -184,7 +184,7 @@ def _flush(
     if late:  # they stand before the message that grew around them
         cut = w.conversation.units.cut(w.base_units).extend(late)
         w.conversation, w.base_units = Conversation(w.conversation.messages, cut), len(cut)
-    if rounds or w.shown:
+    if w.shown or any(_holds_something(r) for r in rounds):
         message = AssistantMessage(
             id=f"{e.turn}/a{e.take}", turn=e.turn, rounds=rounds, shown=w.shown, blocks=w.blocks,
             started_at=w.started_at, completed_at=w.completed_at, interrupted=interrupted, heard=heard,
@@ -194,6 +194,11 @@ def _flush(
     elif len(w.conversation.units) > w.base_units:
         w.conversation = Conversation(w.conversation.messages, w.conversation.units.cut(w.base_units))
     w.base_units, w.open, w.acting, w.shown, w.blocks = len(w.conversation.units), None, None, (), ()
+
+
+def _holds_something(held: Round) -> bool:
+    """Whether a round has words, reasoning or calls: a blank one alone makes no message."""
+    return bool(held.calls) or any(getattr(part, "text", "").strip() for part in held.content)
 
 
 def _kept(w: Working, *, settled_only: bool = False) -> tuple[Round, ...]:

@@ -171,5 +171,4 @@ def _resalted_receipt(receipt: Receipt, units: Log[Unit], old: str, new: str, fr
         spans=spans,
         offers=_fresh(receipt.offers, new, fresh),
         shape=_fresh(receipt.shape, new, fresh),
-        body=_fresh(receipt.body, new, fresh),
     )

@@ -168,7 +168,9 @@ async def _admit(
     if isinstance(got, Asker):
         if got.args != call.args:
             _set_args(turn, round_id, call.id, got.args)
-        asking = Asking(ask=got.ask, by=got.by, place=f"before/{got.mark}", call=call.id, audience="approver")
+        asking = Asking(
+            ask=got.ask, by=got.by, place=f"before/{got.mark}", call=call.id, tool=tool, audience="approver"
+        )
         return _or_denied(turn, round_id, call, asking, cause)
     turn.check_interrupted()
     context.call, context.key = got, effect_key(turn, batch.verb, got)
@@ -270,7 +272,7 @@ def _asked(turn: Turn, round_id: str, each: _Ready, ask: Ask, *, unwound: bool) 
         turn.paused_children[each.call.id] = Raw(dumps_session(each.context.kept_child))
     place = "handler" if unwound else "result"
     by = each.context.asked_by or each.call.name
-    asking = Asking(ask=ask, by=by, place=place, call=each.call.id, audience="speaker")
+    asking = Asking(ask=ask, by=by, place=place, call=each.call.id, tool=each.tool, audience="speaker")
     return _or_denied(turn, round_id, each.call, asking, each.started)
 
 

@@ -6,28 +6,49 @@ Inside the library a pause is a return value. What the next take needs is one `P
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from onrecord.conversation.inputs import Ask, Question
-from onrecord.jsonio import Json
+from onrecord.jsonio import Json, canonical, digest
+from onrecord.models.request import Shape
 from onrecord.record.kinds import Pending
+from onrecord.tools.tool import Tool
 from onrecord.turn.turn import Turn
 
-__all__ = ("Asking", "can_ask", "pause", "settled_pending")
+__all__ = ("Asking", "can_ask", "pause", "schema_mark", "settled_pending")
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Asking(Struct, frozen=True, kw_only=True):
-    """A question on its way up: what is asked, by whom, and the place where the answer goes on."""
+    """A question on its way up: what is asked, by whom, about which call, and the place where the answer goes on."""
 
     ask: Ask
     by: str
     place: str
     call: str | None = None
+    tool: Tool | None = None
     audience: str = "speaker"
+
+
+def schema_mark(of: Tool | Shape[Any] | None) -> str:
+    """The digest of a schema without its words for readers; empty for what has none."""
+    if of is None:
+        return ""
+    return digest(canonical(_wordless(of.parameters if isinstance(of, Tool) else of.schema)))
+
+
+def _wordless(schema: Json) -> Json:
+    if isinstance(schema, Mapping):
+        return {
+            name: _wordless(part)
+            for name, part in schema.items()
+            if name not in {"description", "title"} or not isinstance(part, str)
+        }
+    return [_wordless(part) for part in schema] if isinstance(schema, (list, tuple)) else schema
 
 
 def can_ask(turn: Turn) -> bool:
@@ -47,7 +68,7 @@ def pause(turn: Turn, asking: Asking, key: str, data: Mapping[str, Json]) -> Que
     turn.private.update(ask.private)
     turn.pending = Pending(
         turn=turn.id, row=turn.key, input=turn.input, now=turn.first_now, key=key, place=asking.place,
-        question=question, data=dict(data),
+        question=question, data=dict(data), tool=schema_mark(asking.tool), output=schema_mark(turn.plan.shape),
     )  # fmt: skip
     return question
 

@@ -12,7 +12,7 @@ from onrecord.record.kinds import Pending
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.call import Handled, effect_key, finish_call, return_call
 from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
-from onrecord.turn.pause import pause
+from onrecord.turn.pause import pause, schema_mark
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
@@ -36,13 +36,15 @@ async def resume_verb(
     answer = turn.answer
     if answer is None or not pending.rounds:
         raise UsageError("a resumed turn needs its answer and the rounds it paused in")
+    if pending.output != schema_mark(turn.plan.shape):
+        raise _refused("the agent's output type is another than when it paused")
     turn.resuming = None
     remember_effects(turn, pending)
     round_id = pending.rounds[-1].id
     kind, _, by = pending.place.partition("/")
     if kind == "reply":
         if reply_hooks is None or not any(h.mark == by for h in turn.plan.on["reply"]):
-            raise _gone("reply hook", by)
+            raise _refused(_gone("reply hook", by))
         turn.resumed = answer
         asked = await reply_hooks(turn, pending.key, batch.data, round_id, by)
         return asked or await dispatch(turn, batch, round_id, turn.cause or 0)
@@ -50,7 +52,9 @@ async def resume_verb(
     if call is None:
         raise UsageError("the call that asked is not in the conversation any more", code="asker-gone")
     if call.name not in batch.tools:
-        raise _gone("tool", call.name)
+        raise _refused(_gone("tool", call.name))
+    if schema_mark(batch.tools[call.name]) != pending.tool:
+        raise _refused(f"the tool {call.name!r} has another schema than when it was called")
     paused_on = f"the turn paused on {call.name!r} before this call was reached"
     settle_rest(turn, round_id, paused_on, turn.cause, besides=call.id)
     return await _go_on(turn, batch, round_id, call, kind, by, answer)
@@ -62,7 +66,7 @@ async def _go_on(
     cause, asking = turn.cause or 0, None
     if kind == "before":
         if not any(h.mark == by for h in turn.plan.on["before_tool"]):
-            raise _gone("rule", by)
+            raise _refused(_gone("rule", by))
         if answer.approved is not True:
             return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
             file_verdict(turn, "before_tool", by, "deny", "declined", call=call.id)
@@ -86,9 +90,13 @@ def declined_text(answer: Answered) -> str:
     return f"Declined{who}{f': {answer.note}' if answer.note else '.'}"
 
 
-def _gone(what: str, name: str) -> UsageError:
+def _gone(what: str, name: str) -> str:
+    return f"the {what} {name!r} that it waits for is not part of this agent any more"
+
+
+def _refused(why: str) -> UsageError:
     return UsageError(
-        f"this turn cannot go on: the {what} {name!r} that it waits for is not part of this agent any more",
+        f"this turn cannot go on: {why}",
         code="asker-gone",
         hint="answer with an agent that still has it, or let the question go",
     )

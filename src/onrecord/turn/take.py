@@ -100,7 +100,7 @@ async def _taken(turn: Turn, order: Order) -> TurnResult[Any]:
     error: TurnError | ModelError | None = None
     try:
         await _run(turn, order)
-        if turn.ignored is not None:
+        if _is_ignored(turn):
             return _nothing(order, turn.session, "ignored", turn.ignored)
     except asyncio.CancelledError:
         if turn.interrupted is None:
@@ -199,8 +199,9 @@ async def _run(turn: Turn, order: Order) -> None:
     turn.check_interrupted()
     _configure(turn)
     await plan.director.direct(turn, LiveStage(turn))
-    turn.check_interrupted()
-    if turn.pending is None and turn.ignored is None:
+    if turn.pending is None:
+        turn.check_interrupted()
+    if turn.pending is None and not _is_ignored(turn):
         for hook in plan.on["settle"]:
             try:
                 await hook.call(turn)
@@ -284,6 +285,11 @@ async def _uncancel(turn: Turn) -> None:
         await asyncio.sleep(0)
 
 
+def _is_ignored(turn: Turn) -> bool:
+    """Whether the director ignored the input: not one that it answered, or asks a person about."""
+    return turn.ignored is not None and not turn.messages and turn.pending is None
+
+
 def _was_shown(turn: Turn) -> bool:
     return bool(turn.streamed or turn.streaming)
 
@@ -291,7 +297,7 @@ def _was_shown(turn: Turn) -> bool:
 async def _end(turn: Turn, order: Order, error: TurnError | ModelError | None) -> TurnResult[Any]:
     """Files how the take ended and makes its session."""
     base, shown = turn.session, _shown(turn)
-    if turn.interrupted is not None:
+    if turn.interrupted is not None and turn.pending is None:
         by = turn.interrupted
         turn.note(
             TurnInterrupted(id=by.id, cause=by.cause, of=turn.id, shown=shown, heard=by.heard, receipt=by.receipt)

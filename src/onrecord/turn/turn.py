@@ -155,7 +155,7 @@ class Turn:
         return cast("T | None", self.options.get(kind))
 
     def ignore(self, line: Outcome) -> None:
-        """Ends the turn with nothing filed and nothing changed."""
+        """Ends the turn with nothing filed and nothing changed, unless something was said or a person was asked."""
         self.ignored = line
 
     def stop(self, stop: Stop) -> None:
