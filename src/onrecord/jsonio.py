@@ -11,12 +11,15 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ("Json", "canonical", "chained", "digest", "dumps", "loads")
+__all__ = ("Json", "canonical", "chained", "digest", "dumps", "loads", "read_object", "writable")
 
 # JSON is the one place where a public signature says Any: its values come from models and hosts.
 Json: TypeAlias = Any
 
 DIGEST_BYTES = 12
+
+DEEPEST = 200
+"""Levels of nesting in what a model writes as arguments."""
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -34,8 +37,47 @@ def canonical(value: Json) -> bytes:
 
 
 def loads(data: bytes | str) -> Json:
-    """Strict JSON. Raises `msgspec.DecodeError`, a ValueError-like error without the data."""
-    return _decode(data)
+    """Strict JSON. Raises `msgspec.DecodeError`, a ValueError-like error without the data.
+
+    So does text that is no Unicode, and JSON nested deeper than the interpreter goes.
+    """
+    try:
+        return _decode(data)
+    except (RecursionError, UnicodeError):
+        raise msgspec.DecodeError("JSON is nested too deeply or is no valid Unicode") from None
+
+
+def read_object(text: str) -> dict[str, Json] | None:
+    """The JSON object that a model wrote; None for anything else, and for one nested deeper than `DEEPEST`.
+
+    What is deeper could be read here and not be written somewhere else, where the interpreter has less room left.
+    """
+    if not text or text == "{}":
+        return {}
+    try:
+        value = loads(text)
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(value, dict) or (text.count("{") + text.count("[") > DEEPEST and _is_deep(value)):
+        return None
+    return value
+
+
+def _is_deep(value: Json) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        items = [item for held in level for item in (held.values() if isinstance(held, dict) else held)]
+        level = [item for item in items if isinstance(item, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def writable(text: str) -> str:
+    """The text with unpaired surrogates replaced, which no wire and no file could hold."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def digest(data: bytes, key: str = "") -> str:

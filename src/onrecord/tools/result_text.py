@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from onrecord.jsonio import Json
+from onrecord.jsonio import Json, writable
 from onrecord.tools.tool import ToolResult
 
 __all__ = ("as_result", "cut", "serialise")
@@ -33,7 +33,7 @@ def serialise(value: Json | UnsetType) -> str:
     hold becomes ``[result could not be serialized]``; nothing is ever raised.
     """
     if isinstance(value, str):
-        return _writable(str.__str__(value))
+        return writable(str.__str__(value))
     if value is UNSET:
         return NO_VALUE
     try:
@@ -59,7 +59,7 @@ def _serialise_slowly(value: Json) -> str:
 
 def _plain(value: Any) -> Json:
     if isinstance(value, str):
-        return _writable(str.__str__(value))
+        return writable(str.__str__(value))
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
     if isinstance(value, Mapping):
@@ -67,13 +67,6 @@ def _plain(value: Any) -> Json:
     if isinstance(value, (list, tuple, AbstractSet)):
         return [_plain(item) for item in value]
     return json.loads(_encode(value))
-
-
-def _writable(text: str) -> str:
-    """The text with unpaired surrogates replaced, which no wire and no file could hold."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _known(value: Any) -> Json:

@@ -16,6 +16,7 @@ from onrecord.errors import AnswerRefused, ConfigurationError, FeatureFailed, Ou
 from onrecord.jsonio import Json, dumps
 from onrecord.models.request import Reading, Shape
 from onrecord.tools.result_text import serialise
+from onrecord.turn.contained import ends_take
 from onrecord.turn.moments import SLOTS, Allow, Answer, Deny, Hooks, Revise
 from onrecord.turn.plan import Mounted
 from onrecord.turn.verdicts import file_verdict
@@ -78,7 +79,9 @@ async def _one_output(turn: Turn, hook: Mounted, answer: Answer) -> Allow[Answer
         verdict = await hook.call(turn, answer)
     except TurnError:
         raise
-    except Exception as error:  # noqa: BLE001 - a rule that fails is a denial
+    except BaseException as error:
+        if ends_take(error):
+            raise
         verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}")
     if isinstance(verdict, Revise) or (isinstance(verdict, Allow) and isinstance(verdict.value, (Answer, UnsetType))):
         return verdict
@@ -191,7 +194,9 @@ class Typed:
                 value = self._checked(await made if inspect.isawaitable(made) else made)
                 file_verdict(turn, "output", self.name, "allow", "the fallback supplied the value")
                 return replace(answer, output=value, source="fallback", unmet="")
-            except Exception as error:  # noqa: BLE001 - a rule that fails is a denial
+            except BaseException as error:
+                if ends_take(error):
+                    raise
                 reason = error.problem if isinstance(error, OutputInvalid) else type(error).__name__
                 answer = replace(answer, unmet=f"{answer.unmet}; the fallback failed: {reason}")
         if self.canned is not UNSET:

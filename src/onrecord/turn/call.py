@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
@@ -16,11 +15,12 @@ from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import CallStatus, Note, ToolCall
 from onrecord.conversation.outgoing import CallDelta
-from onrecord.jsonio import Json, canonical, digest, dumps
+from onrecord.jsonio import Json, canonical, digest, dumps, read_object
 from onrecord.record.kinds import ToolReturned
 from onrecord.tools.result_text import as_result, cut, serialise
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.call_context import CallContext
+from onrecord.turn.contained import ends_take, told
 from onrecord.turn.moments import Allow, Deny, Returned, Stop
 from onrecord.turn.plan import Mounted
 from onrecord.turn.turn import Turn
@@ -124,8 +124,8 @@ def _is_behind(turn: Turn, name: str) -> bool:
 async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> ToolCall | Refused | Asker:
     try:
         verdict = await hook.call(turn, call)
-    except Exception as error:  # noqa: BLE001 - a rule or handler that fails is told to the model
-        verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}: {error}")
+    except BaseException as error:  # noqa: BLE001 - `_failed` lets through what ends the take
+        verdict = _failed(hook.name, error)
     if isinstance(verdict, Allow):
         if verdict.value is UNSET:
             if verdict.why:
@@ -153,6 +153,14 @@ async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> 
     return Refused(text=verdict.reason, status="denied")
 
 
+def _failed(rule: str, error: BaseException) -> Deny:
+    """A rule that fails is told to the model."""
+    if ends_take(error):
+        raise error
+    name, words = type(error).__name__, told(error)
+    return Deny(f"rule {rule!r} failed: {name}{'' if words == name else f': {words}'}")
+
+
 async def _gates(tool: Tool, call: ToolCall, context: CallContext, *, schema: bool) -> Refused | None:
     """Arguments, then policy, in the words that the model is used to."""
     if schema and _malformed(call):
@@ -173,8 +181,10 @@ async def _gates(tool: Tool, call: ToolCall, context: CallContext, *, schema: bo
                 return Refused(
                     text=error_text(f"Permission denied: {permission.reason or 'not allowed'}"), status="denied"
                 )
-    except Exception as error:  # noqa: BLE001 - a rule or handler that fails is told to the model
-        return Refused(text=error_text(str(error) or type(error).__name__), status="failed")
+    except BaseException as error:
+        if ends_take(error):
+            raise
+        return Refused(text=error_text(told(error)), status="failed")
     return None
 
 
@@ -182,10 +192,7 @@ def _malformed(call: ToolCall) -> bool:
     """The model wrote something that is no JSON object, and no rule put arguments in its place."""
     if call.args or call.raw_args.strip() in ("", "{}"):
         return False
-    try:
-        return not isinstance(msgspec.json.decode(call.raw_args), dict)
-    except msgspec.DecodeError:
-        return True
+    return read_object(call.raw_args) is None
 
 
 async def _maybe(value: Any) -> Any:
@@ -206,15 +213,13 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
         if _is_async(tool.handler):
             value = await tool.handler(call.args, context)
         else:
-            value = await _maybe(await asyncio.to_thread(tool.handler, call.args, context))
+            value = await _maybe(await asyncio.to_thread(_in_thread, tool.handler, call.args, context))
     except BaseException as error:
-        if _is_ours(error):
+        if ends_take(error):
             raise
         if context.asked is not None:
             return _asked(context, started)
-        if not isinstance(error, (Exception, asyncio.CancelledError)):
-            raise
-        text = error_text(str(error) or type(error).__name__)
+        text = error_text(told(error))
         return Handled(result=ToolResult(), status="failed", text=text, started_at=started, ended_at=now())
     if context.asked is not None:
         return _asked(context, started)
@@ -229,12 +234,15 @@ def _is_async(handler: Callable[..., Any]) -> bool:
     return bool(code is not None and code.co_flags & inspect.CO_COROUTINE) or inspect.iscoroutinefunction(handler)
 
 
-def _is_ours(error: BaseException) -> bool:
-    """Whether this ends the take: somebody cancelled it. A cancelled task of the handler's own is its failure."""
-    if not isinstance(error, asyncio.CancelledError):
-        return isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit))
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+class _Escaped(Exception):
+    """What a handler in a thread raised and a future cannot hand over: it would hang, or stop the event loop."""
+
+
+def _in_thread(handler: Callable[..., Any], args: Mapping[str, Json], context: CallContext) -> Any:
+    try:
+        return handler(args, context)
+    except (StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        raise _Escaped(told(error)) from None
 
 
 def _asked(context: CallContext, started: datetime) -> Handled:
@@ -287,8 +295,8 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
     for hook in hooks:
         try:
             verdict = await hook.call(turn, returned)
-        except Exception as error:  # noqa: BLE001 - a rule or handler that fails is told to the model
-            verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}: {error}")
+        except BaseException as error:  # noqa: BLE001 - `_failed` lets through what ends the take
+            verdict = _failed(hook.name, error)
         if isinstance(verdict, Allow) and not _is_readable(verdict.value):
             verdict = Deny(f"rule {hook.name!r} failed: it allowed something else than a Returned with parts")
         if isinstance(verdict, Allow):

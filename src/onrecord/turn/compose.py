@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from onrecord.errors import FeatureFailed, ModelError, TurnError
+from onrecord.errors import FeatureFailed, ModelError
 from onrecord.models.model import Model, scope_of
 from onrecord.models.request import (
     NO_SETTINGS,
@@ -24,6 +24,7 @@ from onrecord.models.request import (
 from onrecord.record.kinds import Noted
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import OfferContext
+from onrecord.turn.contained import fail
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import SLOTS, Rank, Stop
 from onrecord.turn.plan import Mounted, offer_of
@@ -103,8 +104,8 @@ async def offered(
         label = type(toolset).__name__
         try:
             tools = await toolset.tools(context)
-        except Exception as error:
-            raise FeatureFailed(label, "request", type(error).__name__) from error
+        except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
+            fail(label, "request", error)
         for tool in tools:
             if not isinstance(tool, Tool):
                 raise FeatureFailed(label, "request", f"it offers a {type(tool).__name__}, which is no tool")
@@ -126,10 +127,8 @@ async def run_request_hooks(turn: Turn, request: Request) -> Request | Stop:
     for hook in hooks:
         try:
             got = await hook.call(turn, request)
-        except TurnError:
-            raise
-        except Exception as error:
-            raise FeatureFailed(hook.name, "request", type(error).__name__) from error
+        except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
+            fail(hook.name, "request", error)
         if isinstance(got, Stop):
             file_verdict(turn, "request", hook.name, "stop", got.reason)
             turn.stop(got)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any, cast
 
-from msgspec import DecodeError, Raw, Struct
+from msgspec import Raw, Struct
 
 from onrecord.conversation.content import CallRef, Citation, Mark, Refusal, Text, Thinking
 from onrecord.conversation.messages import Continuation, Round, ToolCall
@@ -17,8 +19,8 @@ from onrecord.conversation.outgoing import (
     TextDelta,
 )
 from onrecord.conversation.usage import ModelUse, Usage
-from onrecord.errors import FeatureFailed, ModelError, OnrecordError
-from onrecord.jsonio import loads
+from onrecord.errors import ErrorKind, FeatureFailed, ModelError, OnrecordError
+from onrecord.jsonio import read_object, writable
 from onrecord.models.chunks import (
     Attempted,
     CallChunk,
@@ -32,6 +34,7 @@ from onrecord.models.chunks import (
 )
 from onrecord.models.request import Request, TextFilter
 from onrecord.record.kinds import ModelAttempted
+from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.turn import Turn
 
 __all__ = ("Heard", "listen", "release", "release_mark")
@@ -109,9 +112,15 @@ class _Ear:
                 else:
                     release_mark(self.turn, item)
 
+    def breach(self, chunk: Chunk) -> ModelError:
+        """The error for a chunk whose fields are not of their types: stored, it could never be read again."""
+        name, provider = self.request.model.card.name, self.request.model.card.provider
+        told = f"model {name!r} gave a {type(chunk).__name__} whose fields are not of their types"
+        return ModelError(told, kind="unknown", provider=provider)
+
     def flush(self) -> None:
         if self.texts:
-            self.content.append(self.kind("".join(self.texts)))
+            self.content.append(self.kind(writable("".join(self.texts))))
             self.texts = []
 
     def other(self, chunk: Chunk, where: str, rid: str) -> None:
@@ -119,8 +128,13 @@ class _Ear:
         if isinstance(chunk, CallChunk):
             self.flush()
             self.content.append(CallRef(f"{rid}/c{len(self.calls)}"))
-            self.calls.append((chunk.wire_id, chunk.name, chunk.raw_args))
+            words = (chunk.wire_id, chunk.name, chunk.raw_args)
+            if not all(_is(word, str) for word in words):
+                raise self.breach(chunk)
+            self.calls.append((writable(chunk.wire_id), writable(chunk.name), writable(chunk.raw_args)))
         elif isinstance(chunk, Finished):
+            if not (_is(chunk.usage, (Usage, NoneType)) and _is(chunk.finish, str)):
+                raise self.breach(chunk)
             self.finished = chunk
         elif isinstance(chunk, NativeItem):
             self.natives.append(chunk.raw)
@@ -150,7 +164,7 @@ class _Ear:
             id=rid,
             content=tuple(self.content),
             calls=tuple(
-                ToolCall(id=f"{rid}/c{i}", wire_id=wire_id, name=name, raw_args=raw, args=parsed_args(raw))
+                ToolCall(id=f"{rid}/c{i}", wire_id=wire_id, name=name, raw_args=raw, args=read_object(raw) or {})
                 for i, (wire_id, name, raw) in enumerate(self.calls)
             ),
             use=ModelUse(
@@ -183,32 +197,30 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
             await chunks.aclose()
         if filters:
             ear.show(_ended(filters))
+        settled = ear.round(rid, (), int((turn.effects.now() - began).total_seconds() * 1000))
     except OnrecordError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if ends_take(error):
+            raise
         card = request.model.card
         told = f"model {card.name!r} raised {type(error).__name__}"
-        raise ModelError(told, kind="unknown", provider=card.provider) from error
-    settled = ear.round(rid, (), int((turn.effects.now() - began).total_seconds() * 1000))
+        kind: ErrorKind = "aborted" if isinstance(error, asyncio.CancelledError) else "unknown"
+        raise ModelError(told, kind=kind, provider=card.provider) from error
     items = ear.items
     marked = bool(filters) and any(isinstance(item, Mark) for item in items)
+    words = "".join(item for item in items if isinstance(item, str)) if marked else "".join(cast("list[str]", items))
     return Heard(
         round=settled,
-        text="".join(item for item in items if isinstance(item, str)) if marked else "".join(cast("list[str]", items)),
+        text=writable(words),
         shown=_joined(items) if marked else (),
         usage=ear.finished.usage if ear.finished else None,
     )
 
 
-def parsed_args(raw: str) -> Mapping[str, Any]:
-    """What the model wrote as arguments, when it is a JSON object; else none."""
-    if not raw or raw == "{}":
-        return {}
-    try:
-        args = loads(raw)
-    except DecodeError:
-        return {}
-    return args if isinstance(args, dict) else {}
+def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
+    """What a type says, of a value that other people's code made."""
+    return isinstance(value, kinds)
 
 
 def _joined(items: Sequence[str | Mark]) -> tuple[Text | Mark, ...]:
@@ -232,9 +244,16 @@ def _through(filters: Filters, item: str | Mark) -> list[str | Mark]:
     for name, each in filters:
         try:
             items = [out for one in items for out in each.feed(one)]
-        except Exception as error:
-            raise FeatureFailed(name, "text", type(error).__name__) from error
+        except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
+            fail(name, "text", error)
+        _check_items(name, items)
     return items
+
+
+def _check_items(name: str, items: Sequence[object]) -> None:
+    for item in items:
+        if not isinstance(item, (str, Mark)):
+            raise FeatureFailed(name, "text", f"it gave a {type(item).__name__}, not text or a mark")
 
 
 def _ended(filters: Filters) -> list[str | Mark]:
@@ -242,7 +261,8 @@ def _ended(filters: Filters) -> list[str | Mark]:
     for index, (name, each) in enumerate(filters):
         try:
             rest = list(each.close())
-        except Exception as error:
-            raise FeatureFailed(name, "text", type(error).__name__) from error
+        except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
+            fail(name, "text", error)
+        _check_items(name, rest)
         items += [out for one in rest for out in _through(filters[index + 1 :], one)]
     return items

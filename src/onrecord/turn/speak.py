@@ -13,11 +13,12 @@ from onrecord.conversation.inputs import Ask, Question
 from onrecord.conversation.messages import Round, ToolCall
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.conversation.usage import Usage
-from onrecord.errors import FeatureFailed, TurnError
+from onrecord.errors import FeatureFailed
 from onrecord.models.request import Offer, Piece, Purpose, Reading, Request, Shape, TextFilter
 from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, Pending, RoundSettled, TextSaid
 from onrecord.turn.answer import correction, governed, run_output, with_blocks
 from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
+from onrecord.turn.contained import fail
 from onrecord.turn.director import Brief, Spoken
 from onrecord.turn.dispatch import Batch, dispatch, settle_rest
 from onrecord.turn.listen import Heard, listen, release, release_mark
@@ -219,8 +220,8 @@ def _filters(turn: Turn, shape: Shape[Any] | None) -> list[tuple[str, TextFilter
     for hook in hooks:
         try:
             filters.append((hook.name, hook.call(turn)))
-        except Exception as error:
-            raise FeatureFailed(hook.name, "text", type(error).__name__) from error
+        except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
+            fail(hook.name, "text", error)
     return filters
 
 
@@ -264,10 +265,8 @@ async def _reply_hooks(
         before = turn.working.round(round_id)
         try:
             got = await hook.call(turn, before)
-        except TurnError:
-            raise
-        except Exception as error:
-            raise FeatureFailed(hook.name, "reply", type(error).__name__) from error
+        except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
+            fail(hook.name, "reply", error)
         turn.resumed = None  # an answer is handed to its asker once
         if isinstance(got, Ask):
             if not can_ask(turn):

@@ -33,6 +33,7 @@ from onrecord.session.folding import land
 from onrecord.session.session import Session
 from onrecord.timing import whole_ms
 from onrecord.turn import watching
+from onrecord.turn.contained import ends_take
 from onrecord.turn.effects import Effects
 from onrecord.turn.moments import Allow, Deny
 from onrecord.turn.options import checked_options
@@ -205,7 +206,9 @@ async def _run(turn: Turn, order: Order) -> None:
         for hook in plan.on["settle"]:
             try:
                 await hook.call(turn)
-            except Exception as error:  # noqa: BLE001 - a rule that fails is a denial
+            except BaseException as error:
+                if ends_take(error):
+                    raise
                 turn.note(Noted(by=hook.name, text=f"settle failed: {type(error).__name__}"))
     await watching.wait(turn)
 
@@ -225,7 +228,9 @@ async def _input_hooks(turn: Turn, input: I) -> I:
     for hook in turn.plan.on["input"]:
         try:
             verdict = await hook.call(turn, input)
-        except Exception as error:  # noqa: BLE001 - a rule that cannot judge denies
+        except BaseException as error:
+            if ends_take(error):
+                raise
             verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}")
         verdict = _as_verdict(hook.name, verdict, type(input))
         if isinstance(verdict, Deny):

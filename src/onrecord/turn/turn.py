@@ -15,6 +15,7 @@ from onrecord.conversation.inputs import Answered, Input, Interruption, Question
 from onrecord.conversation.messages import Round
 from onrecord.conversation.outgoing import Delta, Outcome, Outgoing, Wake
 from onrecord.conversation.usage import Usage
+from onrecord.errors import UsageError
 from onrecord.models.model import Model
 from onrecord.models.request import Request, Shape
 from onrecord.record.entry import Body, Entry
@@ -53,7 +54,7 @@ class Turn:
     __slots__ = (
         "_now", "admitted", "answer", "asks", "cause", "children", "context", "cuts", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "first_now", "harmless", "id", "ids", "ignored", "input",
-        "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "messages", "model", "n",
+        "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "messages", "model", "n",
         "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private", "question",
         "request", "resumed", "resuming", "revised", "session", "shape", "shielded", "speaks", "spec", "spent",
         "stopped", "streamed", "streaming", "take", "task", "usage", "values", "wakes", "working",
@@ -113,6 +114,7 @@ class Turn:
         self.admitted: int | None = None
         self.n = self.number = self.asks = self.ids = 0
         self.streamed = self.shielded = self.cuts = 0
+        self.looking = False  # whether a watcher is being shown an entry
         self.limit: asyncio.TimerHandle | None = None
 
     # ---- for features and directors
@@ -138,6 +140,8 @@ class Turn:
 
     def note(self, body: Body, *, cause: int | None = None, where: str = "main") -> Entry:
         """Files an entry and folds it at once. ``cause`` is the ``n`` of an earlier entry (None: the turn's latest)."""
+        if self.looking:
+            raise UsageError("a watcher looks on: it files nothing", hint="a rule or a settle hook may")
         n, entries = self.n, self.entries
         entry = Entry(
             seq=self.session.seq + len(entries), n=n, turn=self.id, take=self.take, where=where,

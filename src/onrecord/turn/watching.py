@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import ENDS, Noted
+from onrecord.turn.contained import ends_take
 
 if TYPE_CHECKING:
     from onrecord.turn.turn import Turn
@@ -16,11 +17,15 @@ __all__ = ("leave", "show", "wait")
 def show(turn: Turn, entry: Entry) -> None:
     """Shows an entry to every watcher. Those declared ``awaited`` are waited for before the turn settles."""
     for watch in turn.plan.watch:
+        turn.looking = True
         try:
             seen = watch.see(entry)
         except Exception as error:  # noqa: BLE001 - looking on must never end a turn
+            turn.looking = False
             _failed(turn, watch.name, error, entry)
             continue
+        finally:
+            turn.looking = False
         if watch.awaited:
             turn.owed.append((watch.name, seen, entry))
 
@@ -29,10 +34,16 @@ async def wait(turn: Turn) -> None:
     """Waits for every awaited watcher to have seen the entries so far, in their order."""
     while turn.owed:
         name, seen, entry = turn.owed.pop(0)
+        turn.looking = True
         try:
             await seen
-        except Exception as error:  # noqa: BLE001 - looking on must never end a turn
+        except BaseException as error:
+            if ends_take(error):
+                raise
+            turn.looking = False
             _failed(turn, name, error, entry)
+        finally:
+            turn.looking = False
 
 
 def leave(turn: Turn) -> None:
@@ -43,7 +54,7 @@ def leave(turn: Turn) -> None:
             end()
 
 
-def _failed(turn: Turn, name: str, error: Exception, entry: Entry) -> None:
+def _failed(turn: Turn, name: str, error: BaseException, entry: Entry) -> None:
     if isinstance(entry.body, Noted) and entry.body.by == name:
         return  # a watcher that cannot even see this note is left alone
     if isinstance(turn.entries[-1].body, ENDS):
