@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-__all__ = ("ODD", "Panic", "Speechless")
+__all__ = ("ENDS", "ODD", "Panic", "Speechless")
 
 
 class Panic(BaseException):
@@ -25,7 +25,6 @@ ODD: tuple[BaseException, ...] = (
     Speechless(),
     StopIteration(1),
     StopAsyncIteration(),
-    Panic("gave up"),
     asyncio.CancelledError(),
     TimeoutError(),
     ExceptionGroup("several", [ValueError("one")]),
@@ -33,3 +32,6 @@ ODD: tuple[BaseException, ...] = (
     MemoryError(),
 )
 """None of them ends a turn; each is the failure of whoever raised it."""
+
+ENDS: tuple[BaseException, ...] = (Panic("gave up"), SystemExit(3), KeyboardInterrupt(), GeneratorExit())
+"""From a thread they are failures too, since there is nobody whom they could reach."""

@@ -11,7 +11,7 @@ from onrecord.agent import Agent
 from onrecord.session.memory import MemoryStore
 from onrecord.testing import ScriptedModel
 from onrecord.tools.tool import Validity
-from tests.breaking.exceptions import ODD
+from tests.breaking.exceptions import ENDS, ODD
 from tests.turn.acting import call, results, texts, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -40,7 +40,7 @@ async def test_a_handler_that_raises_is_a_failed_call(error: BaseException) -> N
     assert (ended, read[:10]) == ([("lookup", "failed")], '{"error":"')
 
 
-@pytest.mark.parametrize("error", [*ODD, SystemExit(3), KeyboardInterrupt(), GeneratorExit()], ids=repr)
+@pytest.mark.parametrize("error", [*ODD, *ENDS], ids=repr)
 async def test_a_handler_that_raises_in_its_thread_is_a_failed_call(error: BaseException) -> None:
     """Sync handlers; nothing a thread raises can hang the turn or end the process, `StopIteration` not either."""
 

@@ -235,13 +235,18 @@ def _is_async(handler: Callable[..., Any]) -> bool:
 
 
 class _Escaped(Exception):
-    """What a handler in a thread raised and a future cannot hand over: it would hang, or stop the event loop."""
+    """What a handler in a thread raised and a future cannot hand over: it would hang, or stop the event loop.
+
+    Nobody above the turn can be meant by it, since nothing of a thread gets there.
+    """
 
 
 def _in_thread(handler: Callable[..., Any], args: Mapping[str, Json], context: CallContext) -> Any:
     try:
         return handler(args, context)
-    except (StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+    except BaseException as error:
+        if isinstance(error, (Exception, asyncio.CancelledError)) and not isinstance(error, StopIteration):
+            raise
         raise _Escaped(told(error)) from None
 
 

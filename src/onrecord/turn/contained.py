@@ -12,13 +12,12 @@ __all__ = ("ends_take", "fail", "told")
 
 
 def ends_take(error: BaseException) -> bool:
-    """Whether this goes through: somebody cancelled this task, or the process or the coroutine is being ended.
+    """Whether this goes through: somebody cancelled this task, or speaks to somebody above the turn.
 
-    Anything else is the failure of whoever raised it: so is the cancellation of a task of its own, and whatever
-    derives from BaseException only to escape an ``except Exception``.
+    Any other exception is the failure of whoever raised it, and so is the cancellation of a task of its own.
     """
     if not isinstance(error, asyncio.CancelledError):
-        return isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit))
+        return not isinstance(error, Exception)
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -54,8 +54,8 @@ class Turn:
     __slots__ = (
         "_now", "admitted", "answer", "asks", "cause", "children", "context", "cuts", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "first_now", "harmless", "id", "ids", "ignored", "input",
-        "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "messages", "model", "n",
-        "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private", "question",
+        "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "messages", "model",
+        "n", "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private", "question",
         "request", "resumed", "resuming", "revised", "session", "shape", "shielded", "speaks", "spec", "spent",
         "stopped", "streamed", "streaming", "take", "task", "usage", "values", "wakes", "working",
     )  # fmt: skip
