@@ -29,6 +29,7 @@ from onrecord.turn.verdicts import file_verdict
 __all__ = ("Handled", "effect_key", "error_text", "finish_call", "place_of", "return_call", "run_before", "run_handler")
 
 PARTS = (Text, Image, Audio, File)
+ENDS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 def error_text(message: str, **more: Json) -> str:
@@ -215,7 +216,8 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
         else:
             value = await _maybe(await asyncio.to_thread(_in_thread, tool.handler, call.args, context))
     except BaseException as error:
-        if ends_take(error):
+        # What leaves a handler that asks is no Exception either, alone or in a group.
+        if ends_take(error) and (context.asked is None or isinstance(error, ENDS)):
             raise
         if context.asked is not None:
             return _asked(context, started)
