@@ -232,9 +232,9 @@ async def _compare(base: str, rounds: int, only: str) -> list[Pair]:
     plain, ours = PlainLoops(base), Ours(base)
     waits: dict[int, list[float]] = {64: [], 256: []}  # p99 over p50, by sessions
     rows: list[tuple[str, str, Measure, float]] = [
-        ("simple turn", "us CPU", _cpu(lambda s: s.simple(), 60), 1.5),
-        ("five tool rounds", "us CPU", _cpu(lambda s: s.tools("5x1"), 15), 1.5),
-        ("one round of eight tools", "us CPU", _cpu(lambda s: s.tools("1x8"), 25), 1.5),
+        ("simple turn", "us CPU", _cpu(lambda s: s.simple(), 30), 1.5),
+        ("five tool rounds", "us CPU", _cpu(lambda s: s.tools("5x1"), 8), 1.5),
+        ("one round of eight tools", "us CPU", _cpu(lambda s: s.tools("1x8"), 12), 1.5),
         ("streamed delta", "us CPU", _delta, 1.0),
         ("first delta", "us wall", _first, 0),
         ("turn after 10 messages", "us CPU", _history(10, 30), 0),
@@ -283,7 +283,7 @@ async def _pair(
     )  # fmt: skip
 
 
-def measured(rounds: int = 9, only: str = "") -> list[Pair]:
+def measured(rounds: int = 21, only: str = "") -> list[Pair]:
     """Every row."""
     warnings.simplefilter("ignore", ResourceWarning)  # the plain loop hands large bodies over as bytes
     with serving() as base:

@@ -1,9 +1,9 @@
 """The benchmarks, with their tables.
 
-    python -m benchmarks.run [--fake] [--http] [--rounds 9] [--only TEXT] [--out FILE.json]
+    python -m benchmarks.run [--fake] [--http] [--rounds 21] [--only TEXT] [--out FILE.json]
 
 ``--fake`` are the rows without network, ``--http`` those beside plain aiohttp loops; without either, both. Trust CPU
-and ratios; wall times only on a quiet machine. Budgets are stated in docs/decisions and checked by tests/bench.
+and ratios; wall times only on a quiet machine. tests/bench checks the budgets of the rows without network.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--fake", action="store_true", help="the rows without network")
     arguments.add_argument("--http", action="store_true", help="the rows beside plain aiohttp loops")
-    arguments.add_argument("--rounds", type=int, default=9, help="blocks of each HTTP row")
+    arguments.add_argument("--rounds", type=int, default=21, help="blocks of each HTTP row")
     arguments.add_argument("--only", default="", help="HTTP rows whose name holds this text")
     arguments.add_argument("--out", type=Path, help="where to write the figures; the table goes beside them")
     options = arguments.parse_args()
