@@ -108,7 +108,10 @@ class Log(Sequence[T]):
     def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: int | slice) -> T | list[T]:
         if isinstance(index, slice):
-            return self._shared.items[slice(*index.indices(self._size))]
+            start, stop, step = index.indices(self._size)
+            if step < 0:  # counted backwards, a stop of -1 means the front and not the last item
+                return self._shared.items[: self._size][index]
+            return self._shared.items[start:stop:step]
         size = self._size
         if index < 0:
             index += size
