@@ -99,10 +99,14 @@ def test_published_names_are_stored_and_a_renamed_kind_fails(
     published: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kinds, codes, moments, slots and ranks are in the file; a renamed slot is a difference."""
+    source = tmp_path / "src" / "onrecord" / "take.py"
+    source.parent.mkdir(parents=True)
+    source.write_text('Outcome(code="stale")\nUsageError("no", code="asker-gone")\n_unfit("store-full")\n')
     assert list(names_snapshot.problems(tmp_path, write=True)) == []
     text = (tmp_path / names_snapshot.SNAPSHOT).read_text()
     for line in ("turn.opened", "broken Broken", "rate", "input CLOCK 100", "BRIEF 600"):
         assert f"  {line}\n" in text
+    assert "error codes of their own\n  asker-gone\n  store-full\n\noutcome codes\n  stale\n" in text
     assert list(names_snapshot.problems(tmp_path)) == []
 
     monkeypatch.setattr(published["onrecord.turn.moments"], "SLOTS", {"input": {"RULES": 500, "TIME": 100}})
