@@ -76,7 +76,6 @@ async def test_a_director_that_does_not_come_to_the_pause_leaves_it_answered() -
     assert result.session.pending is None
 
 
-@pytest.mark.xfail(strict=True, reason="open: offers that request hooks add are not known when a verb is resumed")
 async def test_a_tool_that_a_feature_offers_may_ask_a_person() -> None:
     """Answered, its call goes on like that of a registered tool."""
     asking = tool("ask", lambda *_: Ask("Which?"))

@@ -77,10 +77,11 @@ def whole_view(turn: Turn) -> View:
 def base_request(
     turn: Turn, purpose: Purpose, where: str, pieces: tuple[Piece, ...], *, own: int,
     offers: tuple[Offer, ...] = (), shape: Shape[Any] | None = None, carries: int | None = None,
-    model: Model | None = None, view: View | None = None, settings: Settings = NO_SETTINGS,
+    model: Model | None = None, view: View | None = None, settings: Settings = NO_SETTINGS, settle: bool = True,
 ) -> Request:  # fmt: skip
-    """The request before any feature had a say."""
-    turn.working.settle_open()
+    """The request before any feature had a say. Without ``settle`` the round that still runs stays out of it."""
+    if settle:
+        turn.working.settle_open()
     chosen = model or turn.model
     return Request(
         purpose=purpose, where=where, pieces=pieces, conversation=turn.working.conversation, own=own,

@@ -120,7 +120,7 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
         speaking.batch.data.update(resuming.data)
         speaking.own = turn.working.base_units  # where the recorded rounds stand again
         speaking.recall(resuming)
-        speaking.permit(await offered(turn, speaking.offers, speaking.count, allowed=speaking.tools))
+        await _permit_again(speaking)
         asked = await resume_verb(turn, speaking.batch, resuming, reply_hooks=_reply_hooks)
         if asked is not None:
             return Spoken(asked=asked)
@@ -145,6 +145,23 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
         if asked is not None:
             return Spoken(asked=asked)
     return _spoken(speaking)
+
+
+async def _permit_again(speaking: _Speaking) -> None:
+    """What the paused rounds were offered. Request hooks are asked again where only they can know a tool that waits."""
+    turn = speaking.turn
+    offers = await offered(turn, speaking.offers, speaking.count, allowed=speaking.tools)
+    speaking.permit(offers)
+    waiting = turn.working.open
+    if waiting is None or all(c.name in speaking.batch.tools for c in waiting.calls if c.status == "asked"):
+        return
+    request = base_request(
+        turn, "speak", f"main/r{turn.number}", speaking.pieces, own=speaking.own, offers=offers,
+        shape=speaking.shape or turn.shape, carries=speaking.carries, settle=False,
+    )  # fmt: skip
+    got = await run_request_hooks(turn, request)
+    if isinstance(got, Request):
+        speaking.allowed(request, got)
 
 
 def _goes_on(speaking: _Speaking) -> bool:
