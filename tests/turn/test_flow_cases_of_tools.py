@@ -100,8 +100,8 @@ async def test_t3_the_offer_names_the_price() -> None:
     """The step offers its own tool alone; content null beside the call; one message under the step's key (case T3)."""
     question = "A diária sai por 420. Posso reservar?"
     model = ScriptedModel(call("preco", cidade="Curitiba"), question)
-    key = "flow:hospedagem#2026-09-20T10:00:00.000Z:oferta:1"
-    agent: Agent[Any, Any] = Agent(model, tools=hotel([]), director=Step(key, ("preco",)))
+    key = "hospedagem#2026-09-20T10:00:00.000Z:oferta:1"
+    agent: Agent[Any, Any] = Agent(model, tools=hotel([]), director=Step(key, ("preco",), message_key=key))
     result = await turn(agent, "Quero um quarto em Curitiba", session="demo", effects=FakeEffects(T0))
     assert [read(r)["tools"] for r in model.requests] == [["preco"], ["preco"]]
     assert texts(model.requests[1]) == ['{"precoNoite":420}']

@@ -166,7 +166,7 @@ async def test_rules_walk_in_slot_order_and_know_what_was_drafted_and_who_rewrot
     result = await turn(Agent(ScriptedModel("0"), features=features))
     assert seen == [("0", "0", ()), ("1", "0", ("a",)), ("2", "0", ("a", "b"))]
     assert result.text == "3"
-    assert [b.key for b in bodies(result, TextSaid)] == ["answer"]
+    assert [b.key for b in bodies(result, TextSaid)] == [f"{result.entries[0].turn}/answer"]
 
 
 @pytest.mark.parametrize(

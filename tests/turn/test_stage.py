@@ -73,17 +73,19 @@ async def test_a_key_is_used_once_in_a_turn(verb: str) -> None:
 
 
 async def test_messages_are_known_by_their_verb() -> None:
-    """``{turn}/{key}``, or the key itself where it is a flow step key."""
+    """``{turn}/{key}``, or by the exact key that the director gives; the record has the same."""
 
     async def script(turn: Turn, stage: Stage) -> None:
         await stage.say("one", key="greeting")
-        await stage.say("two", key="flow:hotel#k:offer:1")
+        await stage.say("two", key="offer", message_key="hotel#k:offer:1")
         await stage.speak(Brief(key="answer"))
+        await stage.speak(Brief(key="more", message_key="hotel#k:offer:1/2"))
 
-    result = await played(script, "three")
+    result = await played(script, "three", "four")
     of = result.entries[0].turn
-    assert [m.key for m in result.messages] == [f"{of}/greeting", "flow:hotel#k:offer:1", f"{of}/answer"]
-    assert result.text == "one\n\ntwo\n\nthree"
+    keys = [f"{of}/greeting", "hotel#k:offer:1", f"{of}/answer", "hotel#k:offer:1/2"]
+    assert [m.key for m in result.messages] == [b.key for b in bodies(result, TextSaid)] == keys
+    assert result.text == "one\n\ntwo\n\nthree\n\nfour"
 
 
 # ---- speak -----------------------------------------------------------------------------------------------------------

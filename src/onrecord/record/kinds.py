@@ -279,7 +279,7 @@ class OutcomeFiled(Body, frozen=True, gc=False, kw_only=True, tag="outcome"):
 
 
 class TextSaid(Body, frozen=True, gc=False, kw_only=True, tag="said"):
-    """The assistant said something: the governed text under its message key.
+    """The assistant said something: the governed text under the key of its message.
 
     ``verbatim`` is a line no model wrote. With blank text it only says that somebody spoke elsewhere (``side``).
     """

@@ -40,7 +40,8 @@ class Brief(Struct, frozen=True, kw_only=True):
     ``key`` names the verb, unique in its turn. ``tools`` is an allow-list of ids (None: all, empty: none at all);
     ``rounds`` caps the rounds with tools (None: the agent's). ``shape`` says what replies look like and how they are
     read, ``merge`` combines the values of several rounds. ``carries_input``: the turn pieces carry the admitted text.
-    ``hold_data``: the caller files the data patch itself.
+    ``hold_data``: the caller files the data patch itself. ``message_key`` is the key of the message (empty: made of
+    the turn and ``key``), for directors whose keys are exact formats.
     """
 
     key: str
@@ -51,6 +52,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     merge: Callable[[Any, Any], Any] | None = None
     carries_input: bool = False
     hold_data: bool = False
+    message_key: str = ""
     after_ms: int = 0
     about: Mapping[str, str] = {}
     scope: Scope = Scope()
@@ -99,8 +101,9 @@ class Stage(Protocol):
         ...
 
     async def say(
-        self, text: str, /, *, key: str, after_ms: int = 0, media: str | None = None, about: Mapping[str, str] = {}
-    ) -> None:
+        self, text: str, /, *, key: str, message_key: str = "", after_ms: int = 0, media: str | None = None,
+        about: Mapping[str, str] = {},
+    ) -> None:  # fmt: skip
         """A line no model wrote. AnswerRefused when a rule denies it."""
         ...
 

@@ -32,7 +32,7 @@ from onrecord.turn.warm import SLICE, warm_up
 if TYPE_CHECKING:
     from onrecord.turn.turn import Turn
 
-__all__ = ("Done", "outgoing_key", "speak")
+__all__ = ("Done", "speak")
 
 
 class Done(Struct, frozen=True, kw_only=True):
@@ -344,11 +344,6 @@ def _revise(speaking: _Speaking, settled: Round, by: str, verdict: Revise) -> No
     speaking.count -= 1  # revisions have a budget of their own, outside the rounds
 
 
-def outgoing_key(turn: Turn, key: str) -> str:
-    """The verb key where it is a flow step key (an exact format, known by its prefix), else ``{turn}/{verb key}``."""
-    return key if key.startswith("flow:") else f"{turn.id}/{key}"
-
-
 def say_text(
     turn: Turn, brief: Brief, answer: Answer, *, round_id: str, shown: tuple[Text | Mark, ...], media: str | None = None
 ) -> None:
@@ -356,15 +351,16 @@ def say_text(
     turn.streaming.clear()
     if not answer.text.strip() and media is None:
         return
+    key = brief.message_key or f"{turn.id}/{brief.key}"
     turn.cause = turn.note(
         TextSaid(
-            key=brief.key, text=answer.text, round=round_id, verbatim=answer.verbatim, shown=shown,
+            key=key, text=answer.text, round=round_id, verbatim=answer.verbatim, shown=shown,
             blocks=answer.blocks, media=media, after_ms=brief.after_ms, about=brief.about,
         )
     ).n  # fmt: skip
     turn.messages.append(
         Outgoing(
-            key=outgoing_key(turn, brief.key), text=with_blocks(answer.text, answer.blocks),
+            key=key, text=with_blocks(answer.text, answer.blocks),
             kind="verbatim" if answer.verbatim else "ai", media=media, after_ms=brief.after_ms,
             marks=tuple(m for m in shown if isinstance(m, Mark)) if shown else (), speaks=turn.speaks,
             about=brief.about,

@@ -105,8 +105,9 @@ class LiveStage:
         return query.shape.read(replied).value
 
     async def say(
-        self, text: str, /, *, key: str, after_ms: int = 0, media: str | None = None, about: Mapping[str, str] = {}
-    ) -> None:
+        self, text: str, /, *, key: str, message_key: str = "", after_ms: int = 0, media: str | None = None,
+        about: Mapping[str, str] = {},
+    ) -> None:  # fmt: skip
         turn = self.turn
         if self._enter(key) is not None:
             return
@@ -115,7 +116,7 @@ class LiveStage:
         if turn.plan.on["output"]:
             answer = await run_output(turn, cast(Answer, answer))
         number, turn.number = turn.number, turn.number + 1
-        brief = Brief(key=key, after_ms=after_ms, about=about)
+        brief = Brief(key=key, message_key=message_key, after_ms=after_ms, about=about)
         release(turn, text)
         say_text(turn, brief, cast(Answer, answer), round_id=f"{turn.id}/{key}/r{number}", shown=(), media=media)
         turn.done[key] = Done(text=text)
