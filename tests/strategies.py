@@ -12,6 +12,7 @@ from msgspec import NODEFAULT, Raw, Struct
 from msgspec.structs import fields
 
 from onrecord.conversation.content import Text
+from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.inputs import Answered, Question, Said
 from onrecord.conversation.messages import AssistantMessage, Message, Round, ToolCall
 from onrecord.jsonio import dumps
@@ -77,6 +78,8 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
     """Values of a type as its annotations describe it."""
     if kind in _PLAIN:
         return _PLAIN[kind]
+    if kind is Conversation:
+        return st.lists(of(Message), max_size=SOME).map(Conversation.of)
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
         return st.sampled_from(inner)
