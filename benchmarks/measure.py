@@ -18,7 +18,7 @@ __all__ = ("YARDSTICK_US", "Figure", "Work", "by_turns", "pin", "yardstick")
 Work = Callable[[], Awaitable[int]]
 """Runs one block and says how many operations it was."""
 
-YARDSTICK_US = 170.0
+YARDSTICK_US = 152.0
 """CPU microseconds of one `yardstick` where the budgets were stated: CPython 3.11 on the machine of the goals."""
 
 

@@ -35,15 +35,15 @@ def main() -> int:
     both = not options.fake and not options.http
     told: dict[str, Any] = {"machine": _machine()}
     tables: list[str] = [" ".join(f"{name}={value}" for name, value in told["machine"].items())]
-    if options.fake or both:
-        rows = asyncio.run(in_process.measured())
-        told["without network"] = msgspec.to_builtins(rows)
-        tables.append(in_process.table(rows))
-        print(tables[-1], flush=True)
     if options.http or both:
         pairs = over_http.measured(options.rounds, options.only)
         told["over http"] = msgspec.to_builtins(pairs)
         tables.append(over_http.table(pairs))
+        print(tables[-1], flush=True)
+    if options.fake or both:
+        rows = asyncio.run(in_process.measured())
+        told["without network"] = msgspec.to_builtins(rows)
+        tables.append(in_process.table(rows))
         print(tables[-1], flush=True)
     if options.out is not None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
