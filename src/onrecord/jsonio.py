@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ("Json", "canonical", "chained", "digest", "dumps", "loads", "read_object", "writable")
+__all__ = ("Json", "canonical", "chained", "digest", "dumps", "is_json", "loads", "own", "read_object", "writable")
 
 # JSON is the one place where a public signature says Any: its values come from models and hosts.
 Json: TypeAlias = Any
@@ -71,6 +71,22 @@ def _is_deep(value: Json) -> bool:
         if not level:
             return False
     return True
+
+
+def is_json(value: Json) -> bool:
+    """Whether the value can be kept as JSON: nothing foreign, nothing circular, no text that is no Unicode."""
+    try:
+        _encode(value)
+    except Exception:  # noqa: BLE001 - hooks of foreign types may raise anything
+        return False
+    return True
+
+
+def own(value: Json) -> Json:
+    """The value with objects and lists of its own: whoever gets it may change it and changes nothing else."""
+    if isinstance(value, dict):
+        return {name: own(item) if isinstance(item, (dict, list)) else item for name, item in value.items()}
+    return [own(item) for item in value] if isinstance(value, list) else value
 
 
 def writable(text: str) -> str:

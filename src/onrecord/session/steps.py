@@ -118,7 +118,10 @@ def _is_act(round_id: str) -> bool:
 
 def _call(held: Round, call_id: str) -> tuple[int, ToolCall | None]:
     """A call of a round and its place; None when there is no such call."""
-    for at, call in enumerate(held.calls):
+    calls, place = held.calls, call_id.rsplit("/c", 1)[-1]
+    if place.isdecimal() and (at := int(place)) < len(calls) and calls[at].id == call_id:
+        return at, calls[at]  # the usual place: a reply may hold very many calls
+    for at, call in enumerate(calls):
         if call.id == call_id:
             return at, call
     return -1, None

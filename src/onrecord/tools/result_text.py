@@ -9,13 +9,17 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
-from onrecord.jsonio import Json, writable
+from onrecord.conversation.content import Part, Text
+from onrecord.jsonio import Json, is_json, writable
+from onrecord.record.entry import Body
 from onrecord.tools.tool import ToolResult
 
-__all__ = ("as_result", "cut", "serialise")
+__all__ = ("as_result", "cut", "misfit", "readable", "serialise")
 
 NO_VALUE = '{"ok":true}'
+STATUSES = frozenset({"returned", "failed", "partial", "absent", "invalid"})
 UNSERIALISABLE = "[result could not be serialized]"
 
 
@@ -24,6 +28,36 @@ def as_result(returned: object) -> ToolResult:
     if isinstance(returned, ToolResult):
         return returned
     return ToolResult() if returned is None else ToolResult(returned)
+
+
+def misfit(result: ToolResult, patch: Mapping[str, Json]) -> str:
+    """What of a result, or of the data set beside it, is not what it must be; stored, it could not be read again."""
+    if result.status is not None and result.status not in STATUSES:
+        return "a status that there is not"
+    facts: object = result.facts
+    if not isinstance(facts, tuple) or not all(isinstance(fact, Body) for fact in facts):
+        return "facts that are no entry bodies"
+    if not (_is_object(result.data) and _is_object(patch)):
+        return "data that is no JSON object"
+    value = result.value
+    if isinstance(value, (Text, list, tuple)):
+        parts = (value,) if isinstance(value, Text) else value
+        if any(isinstance(part, Text) and not isinstance(part.text, str) for part in parts):
+            return "a text that is none"
+    return ""
+
+
+def _is_object(data: object) -> bool:
+    if not data and (data is None or isinstance(data, Mapping)):
+        return True
+    return isinstance(data, Mapping) and all(isinstance(name, str) for name in data) and is_json(data)
+
+
+def readable(content: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Parts whose texts can be sent and stored."""
+    if all(not isinstance(part, Text) or part.text.isascii() for part in content):
+        return content
+    return tuple(replace(part, text=writable(part.text)) if isinstance(part, Text) else part for part in content)
 
 
 def serialise(value: Json | UnsetType) -> str:

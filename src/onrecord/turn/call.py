@@ -15,10 +15,11 @@ from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import CallStatus, Note, ToolCall
 from onrecord.conversation.outgoing import CallDelta
-from onrecord.jsonio import Json, canonical, digest, dumps, read_object
+from onrecord.jsonio import Json, canonical, digest, dumps, is_json, own, read_object
 from onrecord.record.kinds import ToolReturned
-from onrecord.tools.result_text import as_result, cut, serialise
+from onrecord.tools.result_text import as_result, cut, misfit, readable, serialise
 from onrecord.tools.tool import Tool, ToolResult
+from onrecord.turn.askable import is_askable
 from onrecord.turn.call_context import CallContext
 from onrecord.turn.contained import ends_take, told
 from onrecord.turn.moments import Allow, Deny, Returned, Stop
@@ -43,10 +44,8 @@ def effect_key(turn: Turn, verb: str, call: ToolCall) -> str:
     It says what is done, not where: a take that runs again may ask for something else at the same place.
     """
     base = f"{turn.id}/{verb}/{call.name}:{digest(canonical(call.args), turn.id)}"
-    equal = turn.effect_keys.setdefault(base, [])
-    if call.id not in equal:
-        equal.append(call.id)
-    place = equal.index(call.id)
+    equal = turn.effect_keys.setdefault(base, {})
+    place = equal.setdefault(call.id, len(equal))
     return f"{base}/{place}" if place else base
 
 
@@ -133,14 +132,14 @@ async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> 
                 file_verdict(turn, "before_tool", hook.name, "allow", verdict.why, call=call.id, where=where)
             return call
         args = verdict.value
-        if isinstance(args, Mapping):
+        if isinstance(args, Mapping) and is_json(args):
             file_verdict(
                 turn, "before_tool", hook.name, "allow", verdict.why, call=call.id, before=call.args, after=args,
                 where=where,
             )  # fmt: skip
             return replace(call, args=args)
         verdict = Deny(f"rule {hook.name!r} failed: it allowed a {type(args).__name__} in place of the arguments")
-    if isinstance(verdict, Ask):
+    if isinstance(verdict, Ask) and is_askable(verdict):
         file_verdict(turn, "before_tool", hook.name, "ask", "", call=call.id, where=where)
         return Asker(ask=verdict, by=hook.name, mark=hook.mark, args=call.args)
     if not isinstance(verdict, Deny):
@@ -212,9 +211,9 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
     started = now()
     try:
         if _is_async(tool.handler):
-            value = await tool.handler(call.args, context)
+            value = await tool.handler(own(call.args), context)
         else:
-            value = await _maybe(await asyncio.to_thread(_in_thread, tool.handler, call.args, context))
+            value = await _maybe(await asyncio.to_thread(_in_thread, tool.handler, own(call.args), context))
     except BaseException as error:
         # What leaves a handler that asks is no Exception either, alone or in a group.
         if ends_take(error) and (context.asked is None or isinstance(error, ENDS)):
@@ -223,11 +222,18 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
             return _asked(context, started)
         text = error_text(told(error))
         return Handled(result=ToolResult(), status="failed", text=text, started_at=started, ended_at=now())
+    finally:
+        context.over = True
     if context.asked is not None:
         return _asked(context, started)
-    if isinstance(value, Ask):
+    if isinstance(value, Ask) and is_askable(value):
         return Handled(result=ToolResult(), status="asked", ask=value, started_at=started)
     result = as_result(value)
+    problem = "a question that cannot be kept" if isinstance(value, Ask) else misfit(result, context.patch)
+    if problem:
+        context.patch.clear()
+        text = error_text(f"The tool gave {problem}.")
+        return Handled(result=ToolResult(), status="failed", text=text, started_at=started, ended_at=now())
     return Handled(result=result, status=result.status or "returned", started_at=started, ended_at=now())
 
 
@@ -340,7 +346,8 @@ def return_call(
 ) -> int:  # fmt: skip
     """Files what the model reads of a call, and shows a live reader how it ended, also where it never ran."""
     body = ToolReturned(
-        call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=content, notes=notes,
+        call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=readable(content),
+        notes=notes,
         started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
     )  # fmt: skip
     entry = turn.note(body, cause=cause, where=place_of(call))

@@ -11,9 +11,11 @@ import msgspec
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.conversation.messages import ToolCall, Unit
+from onrecord.errors import UsageError
 from onrecord.jsonio import Json
 from onrecord.session.session import Session
 from onrecord.tools.tool import ToolContext
+from onrecord.turn.askable import is_askable
 from onrecord.turn.director import Scope
 from onrecord.turn.effects import made_once
 from onrecord.turn.turn import Turn
@@ -30,7 +32,19 @@ class _Unwind(BaseException):
 class CallContext:
     """What a handler gets; see `ToolContext`."""
 
-    __slots__ = ("_answers", "_scope", "asked", "asked_by", "call", "data", "kept_child", "key", "patch", "turn")
+    __slots__ = (
+        "_answers",
+        "_scope",
+        "asked",
+        "asked_by",
+        "call",
+        "data",
+        "kept_child",
+        "key",
+        "over",
+        "patch",
+        "turn",
+    )
 
     def __init__(self, turn: Turn, call: ToolCall, key: str, data: Mapping[str, Json], scope: Scope) -> None:
         self.turn, self.call, self.key, self.data, self._scope = turn, call, key, data, scope
@@ -38,6 +52,7 @@ class CallContext:
         self.asked: Ask | None = None
         self.asked_by = ""
         self.kept_child: Session | None = None
+        self.over = False
         self._answers = 0
 
     @property
@@ -73,9 +88,21 @@ class CallContext:
         return self._scope.silenced
 
     def set(self, patch: Mapping[str, Json], /) -> None:
+        self._check_running()
         self.patch.update(patch)
 
+    def _check_running(self) -> None:
+        if self.over:
+            raise UsageError(
+                f"the call of {self.call.name!r} has ended: what its context is told now would be lost",
+                code="call-ended",
+                hint="finish what a handler starts before it returns",
+            )
+
     async def ask(self, ask: Ask, /) -> Answered:
+        self._check_running()
+        if not is_askable(ask):
+            raise UsageError("this is no question that can be kept", hint="ask(Ask(text, fields=..., detail=...))")
         name = f"{self.key}/ask{self._answers}"
         self._answers += 1
         recorded = self.turn.done.get(name)

@@ -7,7 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from onrecord.errors import FeatureFailed, ModelError
+from onrecord.conversation.messages import ContextMessage
+from onrecord.errors import FeatureFailed, ModelError, OnrecordError
+from onrecord.jsonio import is_json
 from onrecord.models.model import Model, scope_of
 from onrecord.models.request import (
     NO_SETTINGS,
@@ -19,7 +21,6 @@ from onrecord.models.request import (
     Shape,
     Span,
     View,
-    Wire,
 )
 from onrecord.record.kinds import Noted
 from onrecord.tools.tool import Tool
@@ -104,7 +105,7 @@ async def offered(
     for toolset in toolsets:
         label = type(toolset).__name__
         try:
-            tools = await toolset.tools(context)
+            tools = tuple(await toolset.tools(context))
         except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
             fail(label, "request", error)
         for tool in tools:
@@ -146,6 +147,15 @@ async def run_request_hooks(turn: Turn, request: Request) -> Request | Stop:
 
 def _check_changes(hook: Mounted, before: Request, after: Request) -> None:
     """A feature changes its own pieces only, and the model only in the CHOOSE slot."""
+    for name in _FIXED:
+        if getattr(after, name) is not getattr(before, name):
+            raise FeatureFailed(hook.name, "request", f"it changed {name!r}, which is the loop's")
+    try:
+        problem = _misfit(before, after)
+    except Exception as error:
+        raise FeatureFailed(hook.name, "request", type(error).__name__) from error
+    if problem:
+        raise FeatureFailed(hook.name, "request", f"it left {problem}")
     if after.pieces is not before.pieces:
         kept = {id(p) for p in after.pieces}
         for piece in before.pieces:
@@ -155,11 +165,50 @@ def _check_changes(hook: Mounted, before: Request, after: Request) -> None:
         raise FeatureFailed(hook.name, "request", "it changed the model outside the CHOOSE slot")
 
 
+_FIXED = ("purpose", "where", "conversation", "own", "carries", "scope", "wire")
+
+
+def _misfit(before: Request, after: Request) -> str:
+    """What a hook left in a request that is not of its type, or points to where nothing is."""
+    units = len(after.conversation.units)
+    if after.pieces is not before.pieces and not all(_is_piece(piece) for piece in after.pieces):
+        return "a piece that is none"
+    if after.view is not before.view:
+        spans: tuple[object, ...] = after.view.spans
+        for span in spans:
+            if isinstance(span, Span) and not 0 <= span.start <= span.stop <= units:
+                return f"a span of units {span.start} to {span.stop}, where there are {units}"
+            if not isinstance(span, (Span, ContextMessage)):
+                return "a view of something else than spans and messages"
+    if after.offers is not before.offers and not all(isinstance(offer, Offer) for offer in after.offers):
+        return "an offer that is none"
+    if after.settings is not before.settings and not is_json(after.settings):
+        return "settings that JSON cannot hold"
+    if after.shape is not before.shape and not isinstance(after.shape, Shape):
+        return "a shape that is none"
+    if after.model is not before.model:
+        _ = after.model.card.name
+    return ""
+
+
+def _is_piece(piece: object) -> bool:
+    if not isinstance(piece, Piece) or piece.place not in _PLACES or not isinstance(piece.rank, int):
+        return False
+    words: tuple[object, ...] = (piece.text, piece.source)
+    return all(isinstance(each, str) and is_json(each) for each in words)
+
+
 def wired(request: Request) -> Request:
     """The request with its exact bytes. ModelError (invalid) names what this wire cannot carry; nothing was sent."""
-    wire: Wire = request.model.wire(request)
-    if wire.issues:
-        what = ", ".join(sorted({issue.what for issue in wire.issues}))
+    try:
+        wire = request.model.wire(request)
+        issues = wire.issues
+    except OnrecordError:
+        raise
+    except Exception as error:
+        raise _unwritten(request, error) from error
+    if issues:
+        what = ", ".join(sorted({issue.what for issue in issues}))
         raise ModelError(
             f"model {request.model.card.name!r} cannot be sent this conversation: {what}",
             kind="invalid",
@@ -167,3 +216,10 @@ def wired(request: Request) -> Request:
             hint="use a model whose wire carries it, or take it out of the conversation",
         )
     return replace(request, wire=wire)
+
+
+def _unwritten(request: Request, error: Exception) -> ModelError:
+    """The error of a model that could not write a request down."""
+    name, provider = request.model.card.name, request.model.card.provider
+    told = f"model {name!r} could not write the request: {type(error).__name__}"
+    return ModelError(told, kind="invalid", provider=provider)

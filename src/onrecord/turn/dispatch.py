@@ -12,7 +12,7 @@ from onrecord.conversation.content import Text
 from onrecord.conversation.inputs import Ask, Question
 from onrecord.conversation.messages import Round, ToolCall
 from onrecord.conversation.outgoing import CallDelta
-from onrecord.jsonio import Json
+from onrecord.jsonio import Json, is_json, own
 from onrecord.record.kinds import RoundSettled, ToolStarted
 from onrecord.session.codec import dumps_session
 from onrecord.tools.tool import Tool
@@ -154,6 +154,7 @@ async def _admit(
         text = error_text(f"Permission denied: this tool needs {feature!r}, which is not part of this agent")
         return_call(turn, call, round_id, "denied", (Text(text),), cause)
         return None
+    call = replace(call, args=own(call.args))  # what rules and gates do to it is not done to what the model said
     seen = batch.seen if batch.seen is not None else {**turn.working.data, **batch.data}
     context = CallContext(turn, call, "", seen, batch.scope)
     # A handler that asked is run again from its top; its call passed every rule before it first ran.
@@ -173,6 +174,10 @@ async def _admit(
         )
         return _or_denied(turn, round_id, call, asking, cause)
     turn.check_interrupted()
+    if not is_json(got.args):
+        text = error_text("Permission denied: a rule left arguments that JSON cannot keep")
+        return_call(turn, call, round_id, "denied", (Text(text),), cause)
+        return None
     context.call, context.key = got, effect_key(turn, batch.verb, got)
     entry = turn.note(
         ToolStarted(call=call.id, round=round_id, name=call.name, args=got.args, key=context.key),

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from onrecord.conversation.content import Part
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Ask, Input
 from onrecord.conversation.messages import Block, Note, Round, ToolCall
 from onrecord.errors import AnswerRefused, UsageError
-from onrecord.jsonio import Json
+from onrecord.jsonio import Json, is_json, writable
 from onrecord.models.request import Piece, Purpose, Request, TextFilter
 from onrecord.record.entry import Body, Entry
 from onrecord.record.fold import Fold
@@ -113,6 +113,8 @@ class Allow(_AllowValue[T], Generic[T], frozen=True):
     def __post_init__(self) -> None:
         if self.value is not UNSET and not self.why:
             raise UsageError("Allow with another value needs a why", hint='write Allow(value, "what was changed")')
+        if self.why:
+            _make_readable(self, "why", self.why)
 
 
 ALLOW: Allow[Any] = Allow()
@@ -125,6 +127,15 @@ class _Reason(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.reason:
             raise UsageError(f"{type(self).__name__} needs a reason")
+        _make_readable(self, "reason", self.reason)
+
+
+def _make_readable(verdict: Struct, name: str, words: object) -> None:
+    """What a verdict says is filed, so it is text, and text that can be stored."""
+    if not isinstance(words, str):
+        raise UsageError(f"the {name} of {type(verdict).__name__} is a text, not {type(words).__name__}")
+    if not words.isascii():
+        structs.force_setattr(verdict, name, writable(words))
 
 
 class Deny(_Reason, frozen=True, kw_only=True):
@@ -134,11 +145,25 @@ class Deny(_Reason, frozen=True, kw_only=True):
     data: Mapping[str, Json] = {}
     halt: bool = False
 
+    def __post_init__(self) -> None:
+        _Reason.__post_init__(self)
+        data: object = self.data
+        if data and not (isinstance(data, Mapping) and is_json(data)):
+            raise UsageError("the data of Deny is filed, so it is a JSON object")
+        error: object = self.error
+        if error is not None and not (isinstance(error, type) and issubclass(error, AnswerRefused)):
+            raise UsageError("the error of Deny is a class derived from AnswerRefused")
+
 
 class Revise(_Reason, frozen=True, kw_only=True):
     """The answer becomes a draft and the model is asked again, shown ``reason`` and ``show`` until its next answer."""
 
     show: tuple[Piece, ...] = ()
+
+    def __post_init__(self) -> None:
+        _Reason.__post_init__(self)
+        if not all(isinstance(piece, Piece) for piece in self.show):
+            raise UsageError("what Revise shows are pieces", hint='show=(Piece(source="me", text="...", rank=0),)')
 
 
 class Stop(_Reason, frozen=True, kw_only=True):

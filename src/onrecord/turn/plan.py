@@ -91,10 +91,11 @@ class Plan:
 
     def base_pieces(self, instructions: str) -> tuple[Piece, ...]:
         """What every request begins with, in order; the same tuple for the same instructions."""
-        if self._base is None or self._base[0] != instructions:
+        held = self._base  # read once: another thread may run a turn with other instructions
+        if held is None or held[0] != instructions:
             lead = (Piece(source="instructions", text=instructions, rank=Rank.BASE),) if instructions else ()
-            self._base = (instructions, tuple(sorted((*lead, *self.pieces), key=lambda p: p.rank)))
-        return self._base[1]
+            held = self._base = (instructions, tuple(sorted((*lead, *self.pieces), key=lambda p: p.rank)))
+        return held[1]
 
     def fixed_model(self) -> Model | None:
         """The model, unless it is a function of the turn."""

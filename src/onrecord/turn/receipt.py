@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any, cast
 
 import msgspec
@@ -47,13 +48,13 @@ class _Chain:
     ``texts`` remembers the digests of prompt texts, which are the same from turn to turn of a session.
     """
 
-    __slots__ = ("digests", "key", "marks", "pieces", "texts")
+    __slots__ = ("_lock", "digests", "key", "marked", "texts")
 
     def __init__(self, key: str, digests: list[str]) -> None:
         self.key, self.digests = key, digests
         self.texts: dict[str, str] = {}
-        self.pieces: tuple[Piece, ...] = ()
-        self.marks: tuple[PieceMark, ...] = ()
+        self.marked: tuple[tuple[Piece, ...], tuple[PieceMark, ...]] = ((), ())
+        self._lock = Lock()  # a session may take turns in several threads at once
 
     def text(self, text: str) -> str:
         """The digest of a prompt text."""
@@ -65,7 +66,8 @@ class _Chain:
         return mark
 
     def cut(self, size: int) -> _Chain:
-        return _Chain(self.key, self.digests[:size])
+        with self._lock:
+            return _Chain(self.key, self.digests[:size])
 
     def behind(self, size: int) -> int:
         """How many of the first ``size`` units have no digest yet."""
@@ -74,11 +76,13 @@ class _Chain:
     def upto(self, units: Log[Unit], size: int) -> str:
         """The digest of the first ``size`` units."""
         digests = self.digests
-        before = digests[-1] if digests else ""
-        known = len(digests)
-        for unit in units.since(known)[: size - known] if known < size else ():
-            before = chained(before, _encode(unit), self.key)
-            digests.append(before)
+        if len(digests) < size:
+            with self._lock:
+                before = digests[-1] if digests else ""
+                known = len(digests)
+                for unit in units.since(known)[: size - known] if known < size else ():
+                    before = chained(before, _encode(unit), self.key)
+                    digests.append(before)
         return digests[size - 1] if size else ""
 
 
@@ -96,13 +100,14 @@ def file_receipt(turn: Turn, request: Request, wire: Wire) -> Receipt:
     units = request.conversation.units
     chain = chain_of(units, key)
     view, settings, filed = request.view, request.settings, turn.working.filed
-    if chain.pieces is not request.pieces or any(m.digest not in filed for m in chain.marks):
+    pieces, marks = chain.marked
+    if pieces is not request.pieces or any(m.digest not in filed for m in marks):
         # The same tuple comes back from turn to turn, so that its marks are made once.
-        chain.pieces = request.pieces
-        chain.marks = tuple(
+        marks = tuple(
             PieceMark(source=p.source, rank=p.rank, place=p.place, digest=_filed(turn, chain, p.text, p.source))
             for p in request.pieces
         )
+        chain.marked = (request.pieces, marks)
     spans = [
         SpanMark(start=s.start, stop=s.stop, chain=chain.upto(units, s.stop))
         if isinstance(s, Span)
@@ -110,7 +115,7 @@ def file_receipt(turn: Turn, request: Request, wire: Wire) -> Receipt:
         for s in view.spans
     ]
     return Receipt(
-        pieces=chain.marks, spans=tuple(spans),
+        pieces=marks, spans=tuple(spans),
         swaps=tuple(SwapMark(unit=s.unit, call=s.call, shows=s.shows) for s in view.swaps) if view.swaps else (),
         marks=view.marks, units=len(units), own=request.own, choice=request.choice, scope=request.scope,
         carries="" if request.carries is None else str(request.carries),

@@ -17,6 +17,7 @@ from onrecord.errors import FeatureFailed
 from onrecord.models.request import Offer, Piece, Purpose, Reading, Request, Shape, TextFilter
 from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, Pending, RoundSettled, TextSaid
 from onrecord.turn.answer import correction, governed, run_output, with_blocks
+from onrecord.turn.askable import is_askable
 from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
 from onrecord.turn.contained import fail
 from onrecord.turn.director import Brief, Spoken
@@ -286,6 +287,8 @@ async def _reply_hooks(
             fail(hook.name, "reply", error)
         turn.resumed = None  # an answer is handed to its asker once
         if isinstance(got, Ask):
+            if not is_askable(got):
+                raise FeatureFailed(hook.name, "reply", "it asks a question that cannot be kept")
             if not can_ask(turn):
                 raise FeatureFailed(hook.name, "reply", "it asks a person while another question is open")
             file_verdict(turn, "reply", hook.name, "ask", "")
@@ -293,12 +296,25 @@ async def _reply_hooks(
         if got is not before and got != before:
             if not isinstance(got, Round) or got.id != before.id:
                 raise FeatureFailed(hook.name, "reply", f"it returned {_named(got)}, not this round or an Ask")
+            if not _can_be_kept(got):
+                raise FeatureFailed(hook.name, "reply", "it returned a round that cannot be kept")
             turn.note(RoundSettled(round=_without_stale_native(before, got)))
     return None
 
 
 def _named(got: object) -> str:
     return "another round" if isinstance(got, Round) else type(got).__name__
+
+
+def _can_be_kept(round_: Round) -> bool:
+    """Whether what a hook made of a round could be read again, and its calls can be told apart."""
+    try:
+        held = msgspec.json.decode(msgspec.json.encode(round_), type=Round)
+    except Exception:  # noqa: BLE001 - whatever the reason, it cannot be kept
+        return False
+    return len({call.id for call in held.calls}) == len(held.calls) and all(
+        call.id.startswith(f"{held.id}/c") for call in held.calls
+    )
 
 
 def _without_stale_native(before: Round, after: Round) -> Round:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
@@ -13,7 +14,7 @@ from onrecord.conversation.inputs import Question
 from onrecord.conversation.messages import Round, ToolCall
 from onrecord.conversation.outgoing import Outcome, Wake
 from onrecord.errors import UsageError
-from onrecord.jsonio import Json, digest, dumps
+from onrecord.jsonio import Json, digest, dumps, is_json
 from onrecord.record.kinds import DataPatched, OutcomeFiled, Pending, RoundSettled, WakeArmed, WakeDisarmed
 from onrecord.tools.tool import Tool
 from onrecord.turn.answer import run_output
@@ -47,21 +48,48 @@ class _ActDone(Struct, frozen=True, kw_only=True):
 class LiveStage:
     """See `Stage`. UsageError: a key used twice in a turn, a verb after a question came up, speech while silenced."""
 
-    __slots__ = ("_ordinals", "_used", "turn")
+    __slots__ = ("_acting", "_ordinals", "_over", "_used", "turn")
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self._used: set[str] = set()
         self._ordinals: dict[str, int] = {}
+        self._acting = ""
+        self._over = False
 
-    def _enter(self, key: str) -> object | None:
+    def leave(self) -> None:
+        """The director has returned: whoever still holds the stage has nothing to say any more."""
+        self._over = True
+
+    def _check_here(self) -> None:
+        if self._over:
+            raise UsageError(
+                "the director has returned, so its stage is closed", code="stage-closed",
+                hint="await every verb before `direct` returns",
+            )  # fmt: skip
+
+    @contextmanager
+    def _verb(self, key: str) -> Iterator[object | None]:
+        """One verb while it acts, alone, since verbs share one conversation. Gives what is kept of one that is done."""
+        self._check_here()
         turn = self.turn
         if turn.question is not None:
             raise UsageError("a person was asked: the director must return", code="question-open")
+        if self._acting:
+            raise UsageError(
+                f"the verb {key!r} begins while {self._acting!r} is not done", code="stage-busy",
+                hint="await one verb after the other",
+            )  # fmt: skip
         if key in self._used:
             raise UsageError(f"the verb key {key!r} is used twice in one turn", code="key-reused")
+        if not _is_words(key) or not key:
+            raise UsageError("a verb needs a key, and it is a text", code="key-invalid")
         self._used.add(key)
-        return cast("object | None", turn.done.get(key))
+        self._acting = key
+        try:
+            yield turn.done.get(key)
+        finally:
+            self._acting = ""
 
     def _resuming(self, key: str) -> Pending | None:
         held = self.turn.resuming
@@ -69,6 +97,7 @@ class LiveStage:
 
     def _once(self, kind: str, value: object) -> bool:
         """Whether this line, or timer, is new: a director called again from the top files nothing twice."""
+        self._check_here()
         mark = f"{kind}/{digest(_encode(value))}"
         ordinal = self._ordinals[mark] = self._ordinals.get(mark, -1) + 1
         if f"{mark}/{ordinal}" in self.turn.done:
@@ -83,24 +112,26 @@ class LiveStage:
             )
 
     async def speak(self, brief: Brief, /) -> Spoken:
-        held = self._enter(brief.key)
-        if held is not None:
-            return spoken_again(brief, held)
-        self._may_speak("speak")
-        return await speak(self.turn, brief, self._resuming(brief.key))
+        with self._verb(brief.key) as held:
+            if held is not None:
+                return spoken_again(brief, held)
+            self._may_speak("speak")
+            return await speak(self.turn, brief, self._resuming(brief.key))
 
     async def judge(self, query: Query[T], /) -> T:
-        turn, held = self.turn, self._enter(query.key)
-        if held is None:
-            silenced = turn.option(Silenced)
-            if silenced is not None and not silenced.understand:
-                raise UsageError(
-                    "judge in a silenced turn", code="silenced", hint="Silenced(understand=True) allows it"
-                )
-            number, turn.number = turn.number, turn.number + 1
-            round_id = f"{turn.id}/{query.key}/r{number}"
-            held = await ask_silently(turn, query, "judge", round_id, f"main/r{number}")
-            turn.done[query.key] = held
+        turn = self.turn
+        with self._verb(query.key) as kept:
+            held = kept
+            if held is None:
+                silenced = turn.option(Silenced)
+                if silenced is not None and not silenced.understand:
+                    raise UsageError(
+                        "judge in a silenced turn", code="silenced", hint="Silenced(understand=True) allows it"
+                    )
+                number, turn.number = turn.number, turn.number + 1
+                round_id = f"{turn.id}/{query.key}/r{number}"
+                held = await ask_silently(turn, query, "judge", round_id, f"main/r{number}")
+                turn.done[query.key] = held
         replied = held if isinstance(held, Round) else msgspec.json.decode(cast(bytes, held), type=Round)
         return query.shape.read(replied).value
 
@@ -109,38 +140,44 @@ class LiveStage:
         about: Mapping[str, str] = {},
     ) -> None:  # fmt: skip
         turn = self.turn
-        if self._enter(key) is not None:
-            return
-        self._may_speak("say")
-        answer: object = Answer(key=key, text=text, drafted=text, verbatim=True)
-        if turn.plan.on["output"]:
-            answer = await run_output(turn, cast(Answer, answer))
-        number, turn.number = turn.number, turn.number + 1
-        brief = Brief(key=key, message_key=message_key, after_ms=after_ms, about=about)
-        release(turn, text)
-        say_text(turn, brief, cast(Answer, answer), round_id=f"{turn.id}/{key}/r{number}", shown=(), media=media)
-        turn.done[key] = Done(text=text)
+        with self._verb(key) as held:
+            if held is not None:
+                return
+            self._may_speak("say")
+            if not _is_words(text) or not is_json(about):
+                raise UsageError("what is said is text, and what it is about is JSON", code="line-invalid")
+            answer: object = Answer(key=key, text=text, drafted=text, verbatim=True)
+            if turn.plan.on["output"]:
+                answer = await run_output(turn, cast(Answer, answer))
+            number, turn.number = turn.number, turn.number + 1
+            brief = Brief(key=key, message_key=message_key, after_ms=after_ms, about=about)
+            release(turn, text)
+            say_text(turn, brief, cast(Answer, answer), round_id=f"{turn.id}/{key}/r{number}", shown=(), media=media)
+            turn.done[key] = Done(text=text)
 
     async def act(self, tool: Tool, args: Mapping[str, Json], /, *, key: str, scope: Scope = NO_SCOPE) -> Acted:
-        turn, held = self.turn, self._enter(key)
-        if held is not None:
-            done = held if isinstance(held, _ActDone) else msgspec.json.decode(cast(bytes, held), type=_ActDone)
-            return Acted(call=done.call, value=done.value, error=done.error)
-        batch = Batch(verb=key, tools={tool.id: tool}, scope=scope, data={}, direct=True)
-        resuming = self._resuming(key)
-        if resuming is not None:
-            batch.data.update(resuming.data)
-            round_id = resuming.rounds[-1].id
-            asked = await resume_verb(turn, batch, resuming)
-        else:
-            round_id = f"{turn.id}/{key}/act{turn.number}"
-            turn.number += 1
-            call = ToolCall(
-                id=f"{round_id}/c0", wire_id="act", name=tool.id, raw_args=dumps(args).decode(), args=args
-            )  # fmt: skip
-            filed = turn.note(RoundSettled(round=Round(id=round_id, calls=(call,))))
-            asked = await dispatch(turn, batch, round_id, filed.n)
-        return self._acted(key, round_id, batch, asked)
+        turn = self.turn
+        with self._verb(key) as held:
+            if held is not None:
+                done = held if isinstance(held, _ActDone) else msgspec.json.decode(cast(bytes, held), type=_ActDone)
+                return Acted(call=done.call, value=done.value, error=done.error)
+            if not _is_object(args):
+                raise UsageError(f"the arguments of {tool.id!r} are a JSON object", code="arguments-invalid")
+            batch = Batch(verb=key, tools={tool.id: tool}, scope=scope, data={}, direct=True)
+            resuming = self._resuming(key)
+            if resuming is not None:
+                batch.data.update(resuming.data)
+                round_id = resuming.rounds[-1].id
+                asked = await resume_verb(turn, batch, resuming)
+            else:
+                round_id = f"{turn.id}/{key}/act{turn.number}"
+                turn.number += 1
+                call = ToolCall(
+                    id=f"{round_id}/c0", wire_id="act", name=tool.id, raw_args=dumps(args).decode(), args=args
+                )  # fmt: skip
+                filed = turn.note(RoundSettled(round=Round(id=round_id, calls=(call,))))
+                asked = await dispatch(turn, batch, round_id, filed.n)
+            return self._acted(key, round_id, batch, asked)
 
     def _acted(self, key: str, round_id: str, batch: Batch, asked: Question | None) -> Acted:
         turn = self.turn
@@ -172,6 +209,14 @@ class LiveStage:
             stamped = line if line.at is not None else replace(line, at=self.turn.now)
             self.turn.note(OutcomeFiled(line=stamped))
             self.turn.lines.append(stamped)
+
+
+def _is_words(text: object) -> bool:
+    return isinstance(text, str) and is_json(text)
+
+
+def _is_object(args: object) -> bool:
+    return isinstance(args, Mapping) and is_json(args)
 
 
 def _keepable(value: object, shown: str) -> Json:

@@ -199,7 +199,11 @@ async def _run(turn: Turn, order: Order) -> None:
             turn.speaks = turn.input.speaks
     turn.check_interrupted()
     _configure(turn)
-    await plan.director.direct(turn, LiveStage(turn))
+    stage = LiveStage(turn)
+    try:
+        await plan.director.direct(turn, stage)
+    finally:
+        stage.leave()
     if turn.pending is None:
         turn.check_interrupted()
     if turn.pending is None and not _is_ignored(turn):

@@ -85,7 +85,7 @@ class Turn:
         # Verbs already performed, paused sub-turns, and what calls of this take came to.
         self.done: dict[str, Any] = {}
         self.paused_children: dict[str, Raw] = {}
-        self.effect_keys: dict[str, list[str]] = {}
+        self.effect_keys: dict[str, dict[str, int]] = {}
         self.values: dict[str, tuple[ToolResult, str]] = {}
         self.spent: dict[str, Usage] = {}
         self.revised: dict[str, int] = {}

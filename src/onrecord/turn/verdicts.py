@@ -19,7 +19,11 @@ _encode = msgspec.json.Encoder(order="deterministic", enc_hook=repr).encode
 
 def fingerprint(turn: Turn, value: object) -> str:
     """Digest of a value, keyed by the session, so that a record shows that something changed but not what."""
-    return digest(_encode(value), turn.session.digest_key)
+    try:
+        data = _encode(value)
+    except Exception:  # noqa: BLE001 - what cannot be written down still has a kind
+        data = type(value).__name__.encode()
+    return digest(data, turn.session.digest_key)
 
 
 def file_verdict(
