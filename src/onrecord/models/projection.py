@@ -90,7 +90,7 @@ class _Assembly:
         self.lane, stop = wires._lane(request)  # noqa: SLF001 - the two halves of one module
         if self.lane.stop < stop:
             self.lane.extend(request.conversation.units, stop, wires, request.scope)
-        self.joiner = Joiner(wires)
+        self.joiner: Joiner
         self.issues: list[ProjectionIssue] = []
         self.leading = wires.hoists
         self.replaced: dict[int, bytes] = {}  # units shown otherwise, in their slots
@@ -98,7 +98,33 @@ class _Assembly:
         self.system, self.turn, self.trailing = _placed(request.pieces)
 
     def wire(self) -> Wire:
-        request, view, joiner = self.request, self.request.view, self.joiner
+        if (slots := self._whole()) is not None:
+            wires, request = self.wires, self.request
+            issues = tuple(ProjectionIssue(unit=-1, what=what) for what in wires.refusals(request))
+            head, tail = wires.frame(request, self.system, empty=False)
+            return Wire(
+                body=b"".join([head, *slots, wires.entries.end, tail]), issues=issues, stable_until=self._stable()
+            )
+        return self._assembled()
+
+    def _whole(self) -> list[bytes] | None:
+        """The slots of a request that shows all of its lane as it is and nothing else: most requests there are."""
+        request, lane, view = self.request, self.lane, self.request.view
+        if len(view.spans) != 1 or view.swaps or view.marks or request.carries is not None:
+            return None
+        if self.turn or self.trailing or self.leading or lane.large or lane.issues:
+            return None
+        span, entries, seams = view.spans[0], self.wires.entries, lane.seams
+        if not isinstance(span, Span) or entries.first or entries.last or not seams or not seams[0][0]:
+            return None
+        stop = min(span.stop, len(request.conversation.units)) - lane.start
+        if span.start != lane.start or stop < 1:
+            return None
+        return lane.slots if stop == len(lane.slots) else lane.slots[:stop]
+
+    def _assembled(self) -> Wire:
+        request, view, joiner = self.request, self.request.view, Joiner(self.wires)
+        self.joiner = joiner
         units = request.conversation.units
         self._exceptions(units)
         size, own, placed = len(units), request.own, False
