@@ -36,6 +36,11 @@ def giving(value: Any) -> Any:
     return hook
 
 
+def no_question(*_: Any) -> Ask:
+    """A question that could not be read again."""
+    return Ask("?", fields=cast(Any, ("a",)))
+
+
 async def run(hooks: Hooks) -> Result:
     """A turn with a call under these hooks; whatever it leaves is stored and loaded."""
     agent = Agent(ScriptedModel([call("lookup", city="Lund")], "done", "again"), tools=[tool()],
@@ -82,7 +87,7 @@ def test_what_a_verdict_says_can_be_stored() -> None:
 
 
 @pytest.mark.parametrize("moment", ["on_input", "before_tool", "after_tool"])
-@pytest.mark.parametrize("value", [None, 5, "x", Allow(5, "w"), Allow(None, "w"), Ask(cast(str, object()))], ids=repr)
+@pytest.mark.parametrize("value", [None, 5, "x", Allow(5, "w"), Allow(None, "w"), no_question], ids=range(6))
 async def test_a_rule_that_gives_something_else_denies(moment: str, value: Any) -> None:
     """Where a failure can be a denial it is one."""
     if moment == "on_input":
@@ -162,11 +167,10 @@ async def test_a_reply_hook_that_leaves_no_round_has_failed(changes: dict[str, A
         await run(Hooks(on_reply=giving(lambda _, settled: replace(settled, **changes))))
 
 
-@pytest.mark.parametrize("asked", [Ask(cast(str, object())), Ask("?", fields=cast(Any, ("a",)))], ids=repr)
-async def test_a_reply_hook_that_asks_what_is_no_question_has_failed(asked: Ask) -> None:
+async def test_a_reply_hook_that_asks_what_is_no_question_has_failed() -> None:
     """A question that cannot be kept would lock its session."""
     with pytest.raises(FeatureFailed):
-        await run(Hooks(on_reply=giving(asked)))
+        await run(Hooks(on_reply=giving(no_question)))
 
 
 @pytest.mark.parametrize(
