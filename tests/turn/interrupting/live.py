@@ -50,12 +50,12 @@ class Halting:
         try:
             for piece in self.replies.pop(0):
                 if isinstance(piece, Exception):
-                    raise piece  # noqa: TRY301  the script says that the provider fails here
+                    raise piece  # noqa: TRY301 - the script says that the provider fails here
                 if piece is WAIT:
                     self.waiting.set()
                     await self.gate.wait()
                 else:
-                    yield TextChunk(piece) if isinstance(piece, str) else piece  # type: ignore[misc]  # a chunk
+                    yield TextChunk(piece) if isinstance(piece, str) else piece  # type: ignore[misc]  # what is no text is a chunk
             yield Finished()
         except BaseException as error:
             self.closed.append(type(error).__name__)
