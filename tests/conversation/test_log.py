@@ -151,6 +151,23 @@ def test_readers_see_a_view_that_stands_still_while_others_append() -> None:
     assert len(newest[0]) == 3200
 
 
+class Raced(list[Any]):
+    """A list in which another thread's item always comes first."""
+
+    def append(self, item: Any) -> None:
+        super().append("another's")
+        super().append(item)
+
+
+def test_an_append_that_comes_second_gets_a_list_of_its_own() -> None:
+    """Its item is in its view, and the other one's is not."""
+    log: Log[Any] = Log([1])
+    log._shared.items = Raced(log._shared.items)
+    mine = log.append("mine")
+    assert (list(mine), list(log)) == ([1, "mine"], [1])
+    assert mine._shared is not log._shared
+
+
 def test_threads_that_append_equal_items_still_part() -> None:
     """The very same object from every thread: each view holds it once."""
     item = object()
