@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
 from onrecord.conversation.conversation import Conversation
-from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started, Woke
+from onrecord.conversation.identity import SessionKey, session_key
+from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started, Woke, check_input
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Delta
 from onrecord.errors import ConfigurationError, UsageError
@@ -73,8 +73,8 @@ class Agent(Generic[C, O]):
     ) -> None:
         if type(rounds) is not int or not 0 <= rounds <= MAX_ROUNDS:
             raise ConfigurationError(f"rounds must be a whole number from 0 to {MAX_ROUNDS}, got {rounds!r}")
-        if not name:
-            raise ConfigurationError("an agent needs a name")
+        if not name or not isinstance(name, str):
+            raise ConfigurationError("an agent needs a name", hint='give a text, such as name="hotel"')
         self._given: dict[str, Any] = {
             "model": model, "name": name, "instructions": instructions, "tools": tuple(tools), "director": director,
             "features": tuple(features), "output": output, "context": context, "rounds": rounds,
@@ -170,13 +170,15 @@ def _order(
 ) -> Order:  # fmt: skip
     if session is None:
         session = SessionKey(effects.nonce())
-    elif isinstance(session, str):
-        session = SessionKey(session)
-    elif not isinstance(session, (Session, SessionKey)):
+    elif isinstance(session, (str, SessionKey)):
+        session = session_key(session)
+    elif not isinstance(given := cast(object, session), Session):
+        waits = isinstance(given, Awaitable)
         raise UsageError(
-            f"session= takes a Session, a SessionKey or a key, not a {type(session).__name__}",
-            hint="pass result.session, or what the store loaded",
-        )
+            f"session= takes a Session, a SessionKey or a key, not a {type(given).__name__}",
+            hint="await it first: session=await store.load(...)" if waits else
+            "pass result.session, or what the store loaded",
+        )  # fmt: skip
     if history is not None and not isinstance(history, Conversation):
         from onrecord.conversation.transcript import messages_from
 
@@ -191,6 +193,7 @@ def _order(
             code="input-invalid",
             hint="inputs are Said, Happened, Started, Woke and Answered",
         )
+    check_input(input)
     return Order(
         input=input, session=session, context=context,
         options=tuple(options), history=history,
@@ -203,7 +206,10 @@ def _compiled(
 ) -> Plan:  # fmt: skip
     chosen = model_named(model) if isinstance(model, str) else model
     if not callable(chosen) and not hasattr(chosen, "card"):
-        raise ConfigurationError(f"model must be a name, a model or a function of the turn, not {type(model).__name__}")
+        raise ConfigurationError(
+            f"model must be a name, a model or a function of the turn, not {type(model).__name__}",
+            hint='for first steps write Agent("offline"); `onrecord models` says what else can be used here',
+        )
     if not isinstance(instructions, str) and not callable(instructions):
         raise ConfigurationError("instructions must be a text or a function of the turn")
     spec = AgentSpec(

@@ -219,6 +219,7 @@ class SessionConflict(StoreError):
     def __init__(self, session: str, *, expected: int, found: int) -> None:
         super().__init__(
             f"session {session!r} is at version {found}, the change was made from version {expected}",
-            hint="load the session again and take the same input once more",
+            hint="load it again and take the same input once more; if this turn is stored already, go on with the "
+            "session that commit returned",
         )
         self.expected, self.found = expected, found

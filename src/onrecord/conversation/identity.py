@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from onrecord.errors import UsageError
+
 __all__ = ("Identity", "SessionKey", "session_key")
 
 
@@ -25,5 +27,15 @@ class Identity(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 def session_key(key: SessionKey | str) -> SessionKey:
-    """A plain string names a session of no tenant."""
-    return SessionKey(key) if isinstance(key, str) else key
+    """A plain string names a session of no tenant. UsageError for what names none."""
+    if isinstance(key, str):
+        return SessionKey(key)
+    given: object = key
+    parts: tuple[object, ...] = (key.id, key.tenant) if isinstance(given, SessionKey) else (given,)
+    for part in parts:
+        if not isinstance(part, str):
+            raise UsageError(
+                f"a session is named by a text, not by a {type(part).__name__}",
+                hint="give a text, or SessionKey(id, tenant=...)",
+            )
+    return key

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
+import msgspec
 from msgspec import Struct
 
-from onrecord.conversation.content import Part
+from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.identity import SessionKey
+from onrecord.errors import UsageError
 from onrecord.jsonio import Json
 from onrecord.timing import iso_ms
 
@@ -26,6 +28,7 @@ __all__ = (
     "Started",
     "Woke",
     "approved",
+    "check_input",
     "declined",
     "input_key",
     "row_key",
@@ -102,6 +105,11 @@ class AskField(_Name, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     schema: Mapping[str, Json] = {}
     required: bool = True
 
+    def __post_init__(self) -> None:
+        """A question is stored, so what could not be read again is refused while it is made."""
+        if not (_are(str, self.name, self.ask) and _are(Mapping, self.schema)):
+            raise UsageError("AskField takes a name, ask= as text and schema= as a JSON Schema object")
+
 
 class _Question(Struct, frozen=True, gc=False):
     text: str
@@ -119,6 +127,18 @@ class Ask(_Question, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     audience: str | None = None
     on_message: OnMessage = "hold"
     private: Mapping[str, str] = {}
+
+    def __post_init__(self) -> None:
+        """A question is stored, so what could not be read again is refused while it is made."""
+        if not _are(str, self.text, self.audience or ""):
+            raise UsageError("Ask takes its question, and audience=, as text")
+        if not (_are((tuple, list), self.fields) and _are(AskField, *self.fields)):
+            raise UsageError(
+                "fields= of Ask takes AskFields",
+                hint='write fields=(AskField(name="room", schema={"type": "string"}),)',
+            )
+        if self.on_message not in get_args(OnMessage):
+            raise UsageError(f"on_message={self.on_message!r} is unknown", hint="use 'hold', 'answer' or 'drop'")
 
 
 class Question(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -148,12 +168,55 @@ class Interruption(
 
 def approved(question: Question, *, by: str, note: str = "") -> Answered:
     """The answer that lets a question's action go ahead."""
-    return Answered(question.key, approved=True, by=by, note=note)
+    return Answered(_key_of(question), approved=True, by=by, note=note)
 
 
 def declined(question: Question, *, by: str, note: str = "") -> Answered:
     """The answer that refuses a question's action."""
-    return Answered(question.key, approved=False, by=by, note=note)
+    return Answered(_key_of(question), approved=False, by=by, note=note)
+
+
+def _key_of(question: object) -> str:
+    if isinstance(question, Question):
+        return question.key
+    if question is None:
+        raise UsageError("there is no open question to answer", hint="look whether session.question is None first")
+    raise UsageError(
+        f"an answer is to a Question, not to a {type(question).__name__}",
+        hint="give session.question, or result.question of a paused turn",
+    )
+
+
+def check_input(input: Input) -> None:
+    """UsageError for an input whose fields hold what they are not declared to hold: it could not be read again."""
+    bare = input
+    try:
+        if isinstance(input, Said):
+            bare = msgspec.structs.replace(input, content="")
+            if isinstance(input.content, str):
+                input.content.encode()
+            elif not (_are((tuple, list), input.content) and _are((Text, Image, Audio, File), *input.content)):
+                raise UsageError(
+                    f"{type(input).__name__} holds neither a text nor parts",
+                    code="input-invalid",
+                    hint="give a text, or a list of Text, Image, Audio and File",
+                )
+        msgspec.json.decode(msgspec.json.encode(bare), type=type(bare))
+    except UnicodeEncodeError:
+        wrong = "it holds text that is not valid Unicode (half of a surrogate pair)"
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
+        wrong = str(error)
+    else:
+        return
+    raise UsageError(
+        f"{type(input).__name__} cannot be recorded: {wrong}",
+        code="input-invalid",
+        hint="fields hold the types they are declared with, and payloads and values hold JSON",
+    )
+
+
+def _are(kind: type | tuple[type, ...], *values: object) -> bool:
+    return all(isinstance(value, kind) for value in values)
 
 
 _plain = re.compile(r"[A-Za-z0-9_.+@-]*").fullmatch

@@ -67,7 +67,7 @@ def _plain(value: object) -> object:
     """How a slot state's own types are written: a Log as a list."""
     if isinstance(value, Log):
         return list(value)
-    raise TypeError(f"a slot state holds a {type(value).__name__}, which JSON cannot keep")
+    raise TypeError(f"it holds an object of the type {type(value).__name__}")
 
 
 def _typed(kind: type, value: object) -> object:

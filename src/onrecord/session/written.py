@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.errors import SessionConflict, StoreError
+from onrecord.errors import SessionConflict, StoreError, UsageError
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.codec import encode_message, encode_state
@@ -72,6 +72,10 @@ def write_out(change: Change, codec: EntryCodec) -> tuple[Written, ...]:
 
     Raises StoreError (``store-change``) for a change that contradicts itself or holds what JSON cannot keep.
     """
+    if not isinstance(change, Change):
+        raise UsageError(
+            f"a store commits a Change, not a {type(change).__name__}", hint="write await store.commit(result.change())"
+        )
     written: list[Written] = []
     _gather(change, codec, written)
     keys = [one.key for one in written]
@@ -113,7 +117,8 @@ def _written(change: Change, codec: EntryCodec) -> Written:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         # msgspec names the type it cannot encode; its messages for other reasons are not ours to trust.
         told = f": {error}" if isinstance(error, TypeError) else ""
-        raise _unfit(key, f"holds a value that JSON cannot keep{told}") from None
+        hint = "session.data, details and states of features hold texts, numbers, lists and mappings"
+        raise _unfit(key, f"holds a value that JSON cannot keep{told}", hint) from None
 
 
 def _body(entry: Entry, codec: EntryCodec) -> bytes:
@@ -121,9 +126,8 @@ def _body(entry: Entry, codec: EntryCodec) -> bytes:
     return codec.encode_body(entry.body)
 
 
-def _unfit(key: SessionKey, what: str) -> StoreError:
-    return StoreError(
-        f"the change of session {key.id!r} {what}",
-        code="store-change",
-        hint="make it with Change.between(before, after, entries) from the session as it was loaded",
-    )
+_MADE = "make it with Change.between(before, after, entries) from the session as it was loaded"
+
+
+def _unfit(key: SessionKey, what: str, hint: str = _MADE) -> StoreError:
+    return StoreError(f"the change of session {key.id!r} {what}", code="store-change", hint=hint)
