@@ -1,5 +1,7 @@
 """Reading a record: why an entry is there, what was known at it, and lines that survive everything."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,7 +45,10 @@ async def talked() -> tuple[Result, Record[Session]]:
     result = await turn(Agent(ScriptedModel([call("look")], "Done."), tools=[tool("look")]), session="s")
     session = result.session
     assert session is not None
-    replay = lambda part: refold(session.key, part, digest_key=session.digest_key)  # noqa: E731  it reads in order
+
+    def replay(part: Sequence[Entry]) -> Session:
+        return refold(session.key, part, digest_key=session.digest_key)
+
     return result, Record(result.entries, replay)
 
 
