@@ -31,7 +31,7 @@ async def ask_silently(
     """One structured call, recorded. ModelError; UsageError when a hook stops it, since there is no value then."""
     pieces = arranged((*(turn.plan.base_pieces(turn.instructions) if purpose == "judge" else ()), *query.pieces))
     units = turn.working.conversation.units
-    carried = len(units) - 1 if query.carries_input and len(units) else None
+    carried = turn.admitted if query.carries_input else None
     request = base_request(
         turn, purpose, where, pieces, own=len(units), shape=query.shape, carries=carried, model=model,
         view=query.view, settings=Settings(max_tokens=query.max_tokens),

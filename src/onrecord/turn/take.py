@@ -226,6 +226,15 @@ async def _reopen(turn: Turn, answer: Answered, key: str) -> None:
         turn.note(resumed)
         raise
     turn.cause = turn.note(replace(resumed, answer=turn.answer)).n
+    turn.admitted = _admitted(turn)
+
+
+def _admitted(turn: Turn) -> int | None:
+    """Where the message stands that the turn began with."""
+    if not isinstance(turn.input, Said) or turn.working.outside is not None:
+        return None
+    units, id = turn.working.conversation.units, f"{turn.id}/u"
+    return next((at for at in range(len(units) - 1, -1, -1) if units[at].id == id), None)
 
 
 async def _input_hooks(turn: Turn, input: I) -> I:

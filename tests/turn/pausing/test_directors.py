@@ -211,3 +211,22 @@ async def test_data_of_a_speaker_lands_once_when_it_is_done() -> None:
     assert (kinds(paused) + kinds(done)).count("data.patched") == 1
     assert texts(model.requests[1]) == ["look", "pay"]
     checked(agent, paused, done)
+
+
+async def test_a_message_that_the_brief_carries_is_shown_once_before_and_after() -> None:
+    """The turn pieces carry its text, so the unit stays left out when the turn goes on, and in silent calls too."""
+
+    async def act(turn: Turn, stage: Stage) -> None:
+        pieces = (Piece(source="t", text="He says: hi", place="turn"),)
+        spoken = await stage.speak(Brief(key="main", pieces=pieces, carries_input=True))
+        if spoken.asked is None:
+            await stage.judge(Query(key="mood", pieces=pieces, shape=WORD, carries_input=True))
+
+    model = ScriptedModel("Hello.", [call("pay")], "Done.", judge=["fine", "fine"])
+    agent = Agent(model, tools=[tool("pay")], features=[approve("pay")], director=Acting(act))
+    first = await turn(agent, "hi")
+    paused = await turn(agent, "hi", session=first.session)
+    await answered(agent, paused, approved=True)
+    carried = [r.conversation.units[r.carries].id.rsplit("/", 1)[1] for r in model.requests if r.carries is not None]
+    assert (model.calls, carried) == (["speak", "judge", "speak", "speak", "judge"], ["u"] * 5)
+    assert len({r.carries for r in model.requests}) == 2
