@@ -1,0 +1,72 @@
+"""Points that are open: what a pause does not do yet, as tests that fail on purpose."""
+
+from typing import Any
+
+import pytest
+
+from onrecord.agent import Agent
+from onrecord.conversation.inputs import Ask
+from onrecord.conversation.messages import Round, ToolCall
+from onrecord.conversation.usage import Usage
+from onrecord.governance.rules import before_tool
+from onrecord.record.kinds import ToolReturned
+from onrecord.testing import ScriptedModel, call, reply
+from onrecord.turn.moments import Allow, Deny, Hooks
+from onrecord.turn.turn import Turn
+from tests.turn.acting import Named, bodies, tool, turn
+from tests.turn.pausing.asking import answered, approve, asks
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.xfail(strict=True, reason="open: a reply without calls is not concluded when its question is answered")
+async def test_a_reply_hook_may_ask_about_a_final_answer() -> None:
+    """Answered, the words that wait are said; the model is not asked for others."""
+
+    async def sure(turn: Turn, held: Round) -> Round | Ask:
+        return held if turn.resumed is not None else Ask("Send this?")
+
+    model = ScriptedModel("The words.", "Other words.")
+    agent = Agent(model, features=[Named("sure", Hooks(on_reply=sure))])
+    done = await answered(agent, await turn(agent), approved=True)
+    assert (done.status, done.text, model.calls) == ("answered", "The words.", ["speak"])
+
+
+@pytest.mark.xfail(strict=True, reason="open: the child is paused before its parent learns that it may not ask")
+async def test_a_child_that_may_not_ask_is_not_left_paused() -> None:
+    """While another question is open, a sub-agent's question is denied inside it, and its turn ends."""
+    model = ScriptedModel([call("pay")])
+    clerk = Agent(model, name="clerk", tools=[tool("order", asks())])
+    agent = Agent(model, tools=[tool("pay"), clerk.as_tool()], features=[approve("pay")])
+    paused = await turn(agent)
+    model.add([call("clerk", message="go")], [call("order")], "I cannot ask now.", "Later.")
+    other = await turn(agent, "and this?", session=paused.session)
+    assert [child.status for child in other.children] == ["answered"]
+
+
+@pytest.mark.xfail(strict=True, reason="open: a pause keeps no usage, so the entry tells of the last take alone")
+async def test_what_a_child_spent_is_told_over_its_pauses() -> None:
+    """The entry of its call holds all of it."""
+    used = Usage(input_tokens=10)
+    model = ScriptedModel(
+        [call("clerk", message="go")], reply(call("order"), usage=used), reply("Ordered.", usage=used), "Done."
+    )
+    clerk = Agent(model, name="clerk", tools=[tool("order", asks())])
+    agent = Agent(model, tools=[clerk.as_tool()])
+    done = await answered(agent, await turn(agent), value="XL")
+    assert bodies(done, ToolReturned)[-1].spent == used + used
+
+
+@pytest.mark.xfail(strict=True, reason="open: a pause does not keep that the turn was stopped")
+async def test_a_halt_beside_a_question_ends_the_turn_when_it_is_answered() -> None:
+    """The model is not asked again."""
+
+    @before_tool
+    async def strict(turn: Turn, call: ToolCall) -> Allow[Any] | Deny | Ask:
+        return Ask("Pay?") if call.name == "pay" else Deny("enough", halt=True)
+
+    model = ScriptedModel([call("pay"), call("never")], "More.")
+    tools = [tool("pay", read_only=True), tool("never", read_only=True)]
+    agent = Agent(model, tools=tools, features=[strict])
+    done = await answered(agent, await turn(agent), approved=True)
+    assert (done.text, model.calls) == ("", ["speak"])
