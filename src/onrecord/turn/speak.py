@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Mark, Text
@@ -25,6 +25,7 @@ from onrecord.turn.dispatch import Batch, dispatch, settle_rest
 from onrecord.turn.listen import Heard, listen, release, release_mark
 from onrecord.turn.moments import Answer, Revise, Stop
 from onrecord.turn.pause import Asking, can_ask, pause
+from onrecord.turn.performed import SpeakDone
 from onrecord.turn.receipt import file_receipt
 from onrecord.turn.resume import resume_verb
 from onrecord.turn.verdicts import file_verdict
@@ -33,17 +34,7 @@ from onrecord.turn.warm import SLICE, warm_up
 if TYPE_CHECKING:
     from onrecord.turn.turn import Turn
 
-__all__ = ("Done", "speak")
-
-
-class Done(Struct, frozen=True, kw_only=True):
-    """A speak verb as it is kept across a pause: the rounds that make its value are read again by the shape."""
-
-    read: tuple[Round, ...] = ()
-    text: str = ""
-    data: dict[str, Any] = {}
-    rounds: int = 0
-    usage: Usage | None = None
+__all__ = ("say_text", "speak")
 
 
 class _Speaking:
@@ -388,19 +379,9 @@ def _spoken(speaking: _Speaking) -> Spoken:
     turn, data = speaking.turn, speaking.batch.data
     if data and not speaking.brief.hold_data:
         turn.note(DataPatched(patch=dict(data)))
-    turn.done[speaking.brief.key] = Done(
+    turn.done[speaking.brief.key] = SpeakDone(
         read=speaking.read, text=speaking.said, data=data, rounds=speaking.count, usage=speaking.usage
     )
     return Spoken(
         text=speaking.said, value=speaking.value, data=data, rounds=speaking.count, usage=speaking.usage
     )  # fmt: skip
-
-
-def spoken_again(brief: Brief, held: Any) -> Spoken:
-    """A speak verb already performed, read from its record."""
-    done = held if isinstance(held, Done) else msgspec.json.decode(held, type=Done)
-    value: Any = None
-    for place, heard in enumerate(done.read if brief.shape is not None else ()):
-        now = brief.shape.read(heard).value if brief.shape is not None else None
-        value = brief.merge(value, now) if place and brief.merge is not None else now
-    return Spoken(text=done.text, value=value, data=done.data, rounds=done.rounds, usage=done.usage)

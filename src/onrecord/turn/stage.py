@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Question
@@ -24,8 +24,9 @@ from onrecord.turn.judge import ask_silently
 from onrecord.turn.listen import release
 from onrecord.turn.moments import Answer
 from onrecord.turn.options import Silenced
+from onrecord.turn.performed import ActDone, SpeakDone, acted_again, spoken_again
 from onrecord.turn.resume import resume_verb
-from onrecord.turn.speak import Done, say_text, speak, spoken_again
+from onrecord.turn.speak import say_text, speak
 
 if TYPE_CHECKING:
     from onrecord.turn.turn import Turn
@@ -35,14 +36,6 @@ __all__ = ("LiveStage",)
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 NO_SCOPE = Scope()
-
-
-class _ActDone(Struct, frozen=True, kw_only=True):
-    """An act verb across a pause. A value that JSON cannot keep is kept as the text the record has of it."""
-
-    call: ToolCall
-    value: Json = None
-    error: str | None = None
 
 
 class LiveStage:
@@ -153,14 +146,13 @@ class LiveStage:
             brief = Brief(key=key, message_key=message_key, after_ms=after_ms, about=about)
             release(turn, text)
             say_text(turn, brief, cast(Answer, answer), round_id=f"{turn.id}/{key}/r{number}", shown=(), media=media)
-            turn.done[key] = Done(text=text)
+            turn.done[key] = SpeakDone(text=text)
 
     async def act(self, tool: Tool, args: Mapping[str, Json], /, *, key: str, scope: Scope = NO_SCOPE) -> Acted:
         turn = self.turn
         with self._verb(key) as held:
             if held is not None:
-                done = held if isinstance(held, _ActDone) else msgspec.json.decode(cast(bytes, held), type=_ActDone)
-                return Acted(call=done.call, value=done.value, error=done.error)
+                return acted_again(held)
             if not _is_object(args):
                 raise UsageError(f"the arguments of {tool.id!r} are a JSON object", code="arguments-invalid")
             batch = Batch(verb=key, tools={tool.id: tool}, scope=scope, data={}, direct=True)
@@ -190,7 +182,7 @@ class LiveStage:
         shown = "".join(p.text for p in call.result or () if hasattr(p, "text"))
         error = None if call.status in ("returned", "partial", "absent") and not failed else shown
         value = None if result is None or result.value is UNSET else result.value
-        turn.done[key] = _ActDone(call=call, value=_keepable(value, shown), error=error)
+        turn.done[key] = ActDone(call=call, value=_keepable(value, shown), error=error)
         turn.working.acting = None
         return Acted(call=call, value=value, error=error)
 
