@@ -135,8 +135,19 @@ def test_an_unknown_provider_is_told_the_nearest() -> None:
         Agent("opnai:gpt-5-mini")
     assert typo.value.hint == "did you mean 'openai'?"
     with pytest.raises(ConfigurationError) as unknown:
-        Agent("zzz")
+        Agent("zzz:m")
     assert unknown.value.hint.startswith("known providers: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("gpt-5-mini", "write provider:model; known"), ("openai/gpt-5-mini", "did you mean 'openai:gpt-5-mini'?")],
+)
+def test_a_model_without_a_provider_is_told_how_names_are_written(name: str, hint: str) -> None:
+    """As other libraries take them: a bare name, or one with a slash."""
+    with pytest.raises(ConfigurationError, match=f"'{name}' names no model provider") as caught:
+        Agent(name)
+    assert caught.value.hint.startswith(hint)
 
 
 # ---- with_ -----------------------------------------------------------------------------------------------------------

@@ -165,7 +165,42 @@ async def test_a_key_is_read_at_each_call_and_its_absence_says_where_it_goes(mon
 async def test_a_refused_key_says_where_it_came_from() -> None:
     """And never what it is."""
     error = await failure(answering(status(401, body=f'{{"error":{{"message":"bad key {SECRET}"}}}}')))
-    assert (error.kind, error.status, error.hint) == ("auth", 401, "the API key was given as api_key=")
+    assert (error.kind, error.status, error.hint) == (
+        "auth",
+        401,
+        "the key given as api_key= was refused: check it, and that it belongs to this endpoint",
+    )
+
+
+def test_a_key_from_a_file_or_a_shell_has_no_blanks_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line break behind it would be no header, and a key of blanks is none."""
+    monkeypatch.setenv("A_KEY", " sk-1\n")
+    assert (Key(variable="A_KEY").read(), Key("sk-2\n").read()) == ("sk-1", "sk-2")
+    assert "in the environment variable A_KEY was refused" in Key(variable="A_KEY").hint
+    monkeypatch.setenv("A_KEY", " ")
+    assert (Key(variable="A_KEY").read(), Key(variable="A_KEY").hint) == (None, "set the environment variable A_KEY")
+
+
+async def test_a_web_page_is_no_reply() -> None:
+    """What another address than the API's answers with: told as such, not as a reply that ended early."""
+    page = status(200, "Content-Type: text/html; charset=utf-8", body="<html>Sign in</html>")
+    error = await failure(answering(page))
+    assert (str(error), error.kind) == ("openai-compatible answered with a web page", "invalid")
+    assert "check the base URL" in error.hint
+
+
+async def test_a_refused_request_names_the_parameter_and_how_to_see_more() -> None:
+    """A name of the request, never the provider's words: those may quote the conversation."""
+    body = '{"error":{"message":"you said 4711","type":"invalid_request_error","param":"stream_options"}}'
+    error = await failure(answering(status(400, body=body)))
+    assert str(error) == "openai-compatible answered with status 400 (invalid_request_error: stream_options)"
+    assert "testing.wire" in error.hint
+
+
+async def test_a_stated_wait_is_in_the_hint() -> None:
+    """Ninety seconds are too long to wait for, so the caller is told."""
+    error = await failure(answering(status(429, "Retry-After: 90")))
+    assert error.hint == "wait 90 s, and send fewer requests at once"
 
 
 def test_a_key_is_never_shown() -> None:

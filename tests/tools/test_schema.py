@@ -125,7 +125,9 @@ def test_a_code_fence_is_forgiven() -> None:
     ("answer", "problem", "path"),
     [
         ("", "not JSON: it is empty", ""),
-        ("Sure! {}", "not JSON: JSON is malformed: invalid character (byte 0)", ""),
+        ("Sure! {}", "not JSON: it begins with other text", ""),
+        ("no", "not JSON: it begins with other text", ""),
+        ('{"word" "no"}', "not JSON: JSON is malformed: expected ':' (byte 8)", ""),
         ("[]", "expected object, got array", ""),
         (
             '{"word":"maybe","score":"high","why":"secret"}',

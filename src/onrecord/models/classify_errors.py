@@ -76,6 +76,7 @@ _WINDOWS = (
     ("monthly", _any(r"month")),
 )
 _CODE = re.compile(r"[A-Za-z0-9_.]{1,48}\Z")
+_PARAMETER = re.compile(r"[A-Za-z0-9_.\[\]]{1,64}\Z")
 
 _HINTS: Mapping[ErrorKind, str] = {
     "auth": "check the API key and that it belongs to this endpoint",
@@ -84,6 +85,9 @@ _HINTS: Mapping[ErrorKind, str] = {
     "rate": "send fewer requests at once, or wait",
     "context": "show the model less: a window, a summary, shorter tool results",
     "model": "check the model's name and the address of the endpoint, and that the account may use it",
+    "invalid": "the provider refuses the request; its words may quote the conversation and are left out here: "
+    "onrecord.testing.wire(agent, conversation) is the body to send by hand and see them",
+    "overload": "the provider is busy or failing; try again later",
 }
 
 _TOOLS = _any(
@@ -301,6 +305,13 @@ def _error(
     window = next((name for name, words in _WINDOWS if words.search(text)), None) if kind in {"rate", "quota"} else None
     retry = headers.get("x-should-retry", "").strip().lower()
     code = _code(held)
+    if kind == "invalid" and (parameter := _parameter(held)):
+        code = f"{code}: {parameter}" if code else parameter
+    hint = key_hint if kind == "auth" and key_hint else _HINTS.get(kind, "")
+    if kind == "rate" and waits.retry_after:
+        hint = f"wait {waits.retry_after:g} s, and send fewer requests at once"
+    elif status is not None and 300 <= status < 400:
+        hint = "the address redirects, which is not followed: check the base URL"
     return ModelError(
         f"{provider} {what}{f' ({code})' if code else ''}",
         kind=kind,
@@ -310,7 +321,7 @@ def _error(
         reset_at=waits.reset_at,
         window=window,
         should_retry={"true": True, "false": False}.get(retry),
-        hint=key_hint if kind == "auth" and key_hint else _HINTS.get(kind, ""),
+        hint=hint,
     )
 
 
@@ -348,6 +359,13 @@ def _code(held: Json) -> str:
             if isinstance(value, (str, int)) and not isinstance(value, bool) and _CODE.match(str(value)):
                 return str(value)
     return ""
+
+
+def _parameter(held: Json) -> str:
+    """The field of the request that the provider finds fault with: a path of names, never a value."""
+    found = _object(held)
+    value = found.get("param") if isinstance(found, dict) else None
+    return value if isinstance(value, str) and _PARAMETER.match(value) else ""
 
 
 def _status_inside(held: Json) -> int | None:

@@ -34,7 +34,13 @@ def model_named(name: str) -> Model:
         from difflib import get_close_matches
 
         near = get_close_matches(provider, PROVIDERS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known providers: {', '.join(sorted(PROVIDERS))}"
-        raise ConfigurationError(f"unknown model provider in {name!r}", hint=hint)
+        known = f"known providers: {', '.join(sorted(PROVIDERS))}"
+        if not model and not near:  # a bare model name, as other libraries take it, or one with another separator
+            before, slash, rest = name.partition("/")
+            meant = f"did you mean '{before}:{rest}'?" if slash and before in PROVIDERS else "write provider:model"
+            raise ConfigurationError(f"{name!r} names no model provider", hint=f"{meant}; {known}")
+        raise ConfigurationError(
+            f"unknown model provider in {name!r}", hint=f"did you mean {near[0]!r}?" if near else known
+        )
     found: Model = import_module(PROVIDERS[provider]).named(provider, model)
     return found

@@ -333,7 +333,11 @@ def _meaning(problem: BaseException) -> Meaning:
         case aiohttp.ClientResponseError() | aiohttp.http_exceptions.HttpProcessingError():
             return Meaning("invalid", "sent an answer that is not valid HTTP, or a header that is too long")
         case aiohttp.InvalidURL() | ValueError():
-            return Meaning("invalid", "cannot be asked: the address or a header holds a character it must not")
+            return Meaning(
+                "invalid",
+                "cannot be asked: the address or a header holds a character it must not",
+                "look for a line break or a blank in the base URL, the key and the headers",
+            )
         case aiohttp.ClientConnectionError() | OSError():
             return Meaning("network", "closed the connection")
     return Meaning("unknown", f"could not be asked ({type(problem).__name__})")

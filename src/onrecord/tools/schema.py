@@ -19,6 +19,8 @@ VALUE = "value"
 
 _fenced = re.compile(r"```\w*\s*\n(.*?)\n?\s*```", re.DOTALL).fullmatch
 
+_BEGINS = frozenset('{["-0123456789')
+"""How JSON begins, but for true, false and null, of whose misspellings a decoder says little."""
 
 Convert = Callable[[Json], Any]
 
@@ -75,7 +77,11 @@ def _decoded(text: str) -> Json:
     try:
         return loads(stripped)
     except ValueError as error:
-        raise OutputInvalid(f"not JSON: {error}" if stripped else "not JSON: it is empty") from None
+        if not stripped:
+            raise OutputInvalid("not JSON: it is empty") from None
+        if stripped[0] not in _BEGINS:
+            raise OutputInvalid("not JSON: it begins with other text") from None
+        raise OutputInvalid(f"not JSON: {error}") from None
     except RecursionError:
         raise OutputInvalid("is nested too deeply") from None
 

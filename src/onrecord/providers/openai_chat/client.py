@@ -41,15 +41,16 @@ class Key:
         self._given, self.variable, self.needed = given, variable, needed
 
     def read(self) -> str | None:
-        """The key, or None where there is none."""
-        return self._given or (os.environ.get(self.variable) if self.variable else None) or None
+        """The key without blanks around it, as files and shells leave them, or None where there is none."""
+        return (self._given or (os.environ.get(self.variable) if self.variable else None) or "").strip() or None
 
     @property
     def hint(self) -> str:
         """What to do about a key that is missing or refused."""
-        if self._given:
-            return "the API key was given as api_key="
-        return f"set the environment variable {self.variable}" if self.variable else "pass api_key="
+        if self.read() is None:
+            return f"set the environment variable {self.variable}" if self.variable else "pass api_key="
+        where = "given as api_key=" if self._given else f"in the environment variable {self.variable}"
+        return f"the key {where} was refused: check it, and that it belongs to this endpoint"
 
     def __repr__(self) -> str:
         return f"Key({self.variable or ('given' if self._given else 'none')})"
@@ -77,7 +78,9 @@ class ChatModel:
     ) -> None:
         if not card.base_url or not card.base_url.startswith(("http://", "https://")):
             raise ConfigurationError(
-                f"model {card.name!r} has no http address", hint="base_url is the address up to and with /v1"
+                f"model {card.name!r} has no http address",
+                hint="the base URL (base_url=, or a variable such as OPENAI_BASE_URL) begins with http:// or https:// "
+                "and goes up to and with /v1",
             )
         self._card, self._dialect, self._key = card, dialect, key or Key()
         self._headers = merged_headers(headers or {}, {})
@@ -106,7 +109,7 @@ class ChatModel:
         parser = Parser(provider, self._dialect)
         try:
             async with post(self._url, wire.body, headers=headers, provider=provider, silence_s=silence_s) as reply:
-                if not 200 <= reply.status < 300:
+                if not _is_answer(reply):
                     raise await self._refusal(reply)
                 if reply.headers.get("content-type", "").startswith("application/json"):
                     for chunk in parser.whole(await reply.read()):
@@ -144,6 +147,14 @@ class ChatModel:
         return headers
 
     async def _refusal(self, reply: Reply) -> ModelError:
+        if 200 <= reply.status < 300:
+            return ModelError(
+                f"{self._card.provider} answered with a web page",
+                kind="invalid",
+                provider=self._card.provider,
+                status=reply.status,
+                hint="check the base URL: it is the address of the API, up to and with /v1",
+            )
         try:
             body = await reply.read(ERROR_BYTES)
         except ModelError:  # the status says enough
@@ -163,6 +174,11 @@ class ChatModel:
 
     def __repr__(self) -> str:
         return f"ChatModel({self._card.name!r})"
+
+
+def _is_answer(reply: Reply) -> bool:
+    """Whether this is what was asked for: no refusal, and no page for people, which another address gives."""
+    return 200 <= reply.status < 300 and not reply.headers.get("content-type", "").startswith("text/html")
 
 
 async def _drain(batches: AsyncGenerator[list[bytes], None]) -> None:

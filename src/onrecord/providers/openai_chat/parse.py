@@ -103,7 +103,9 @@ class Parser:
     def close(self) -> Sequence[Chunk]:
         """The rest: calls, the continuation and the end. Raises ModelError when the reply is not whole."""
         if not self.done and not self._finish:
-            raise self._error("network", "ended its stream early")
+            raise self._error(
+                "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
+            )
         calls = self._calls.finished()
         if any(not call.name for call in calls):
             raise self._error("invalid", "sent a tool call without a name")
