@@ -234,6 +234,14 @@ async def test_values_come_from_earlier_results() -> None:
     assert "I still need" in await desk.say("Book another room")
 
 
+async def test_a_command_before_a_place_is_no_part_of_its_name() -> None:
+    """Both are capitalised, and only one of them is the place."""
+    desk = Desk(PRICE, BOOK, results={"price": {"total": 560}})
+    assert "book (city: Faro, nights: 3, name: Ana Costa)" in await desk.say("Book Faro for 3 nights for Ana Costa")
+    await desk.talk("no", "Price Lisbon for 2 nights")
+    assert desk.calls == [("price", {"city": "Lisbon", "nights": 2})]
+
+
 async def test_one_message_may_want_two_tools() -> None:
     """The second follows the first result; a destructive one is only asked about."""
     desk = Desk(PRICE, BOOK, results={"price": {"total": 560}})

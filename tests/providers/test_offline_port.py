@@ -152,6 +152,18 @@ def test_a_call_that_waits_is_not_shown() -> None:
     assert b'"calls":[]' in MODEL.wire(made).body
 
 
+def test_the_yes_to_a_call_that_waits_is_no_yes_to_what_is_said_next() -> None:
+    """A person must still answer a rule's question: another message meanwhile does not call the tool again."""
+    tools = (offer("book", "Book a room in a city.", destructive=True), offer())
+    asked = "I am about to run book (city: Rome). This cannot be undone. Shall I go ahead?"
+    said = Round(id="r", content=(Text(asked),))
+    waits = called(None, status="asked", name="book")
+    units: list[Unit] = [person("Book a room in Rome."), said, person("yes"), waits, person("What is the price?")]
+    (chunk, *_) = chunks(request(*units, offers=tools))
+    assert isinstance(chunk, CallChunk)
+    assert chunk.name == "price"
+
+
 def test_reads_the_view_and_not_more() -> None:
     """Spans, inserts, swapped results, and the message that the pieces carry."""
     units = (person("price in Rome"), called('{"total":420}'), person("price in Oslo", at="v"))

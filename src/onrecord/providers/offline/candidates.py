@@ -11,7 +11,7 @@ from datetime import date
 from typing import NamedTuple
 
 from onrecord.jsonio import Json
-from onrecord.providers.offline.overlap import NUMBER_WORDS, STOP_WORDS, Word, root, words
+from onrecord.providers.offline.overlap import NUMBER_WORDS, STOP_WORDS, Word, root, roots, words
 
 __all__ = (
     "Found",
@@ -157,8 +157,11 @@ def quoted(text: str) -> list[Found]:
     ]
 
 
-def runs(text: str) -> list[Run]:
-    """Capitalised words in a row that are neither small words, months nor days."""
+def runs(text: str, known: frozenset[str] = frozenset()) -> list[Run]:
+    """Capitalised words in a row that are neither small words, months nor days.
+
+    A sentence that begins with a word of these ``known`` roots begins no name with it: in "Book Faro" Faro is one.
+    """
     held = words(text)
     found: list[Run] = []
     index = 0
@@ -169,6 +172,9 @@ def runs(text: str) -> list[Run]:
         stop = _run_end(text, held, index)
         first, last = held[index], held[stop - 1]
         lead = held[index - 1].folded if index and _same_sentence(text, held[index - 1], first) else ""
+        if not lead and stop - index > 1 and not known.isdisjoint(roots(first.text)):
+            index += 1
+            lead, first = first.folded, held[index]
         found.append(Run(text[first.start : last.stop], first.start, last.stop, lead, stop - index))
         index = stop
     return found

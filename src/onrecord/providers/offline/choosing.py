@@ -281,7 +281,7 @@ def _options(offers: Sequence[Offer]) -> list[_Option]:
 def _score(option: _Option, text: str) -> float:
     """How much of the text speaks for a tool; a tool that the text says not to use scores nothing."""
     total = 0.0
-    for name in reversed([run for run in runs(text) if run.size > 1]):
+    for name in reversed([run for run in runs(text, option.known) if run.size > 1]):
         text = text[: name.start] + text[name.stop :]  # Ana Costa costs nothing
     for wanted in list(dict.fromkeys(roots(text)))[:MOST_WORDS]:
         exact = option.weights.get(wanted)

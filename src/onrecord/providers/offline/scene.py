@@ -81,21 +81,27 @@ class Scene(Struct, frozen=True, kw_only=True):
 
 
 def look(request: Request) -> Scene:
-    """Reads a request: the view in order, results as the view shows them, a person's messages in a row as one."""
+    """Reads a request: the view in order, results as the view shows them, a person's messages in a row as one.
+
+    Behind a call that waits for an answer they are two: the yes that led to it says nothing about what comes next.
+    """
     brief = [piece.text for piece in request.pieces]
     data: list[str] = []
     lines: list[Line] = []
+    waits = False
     for index, unit in shown_units(request):
         if isinstance(unit, ContextMessage):
             (data if unit.authority == "data" else brief).append(context_text(unit))
         elif isinstance(unit, UserMessage):
             words = "\n".join(filter(None, [unit.text, *(p.transcript for p in unit.content if isinstance(p, Audio))]))
             words = words[:LONGEST]
-            if lines and lines[-1].who == "person":
+            if lines and lines[-1].who == "person" and not waits:
                 lines[-1] = replace(lines[-1], text=f"{lines[-1].text}\n{words}"[-LONGEST:])
             else:
                 lines.append(Line(who="person", text=words))
+            waits = False
         else:
+            waits = any(call.status == "asked" for call in unit.calls)
             data.extend(context_text(note) for note in unit.before)
             lines.extend(_round_lines(unit, _swaps(request, index), own=0 <= request.own <= index))
     return Scene(brief=tuple(brief), data=tuple(data), lines=tuple(lines[-REACH:]))

@@ -245,7 +245,7 @@ class _Reading:
         named = list(candidates.names_led(self.text))
         runs = [
             r
-            for r in candidates.runs(self.text)
+            for r in candidates.runs(self.text, self.known)
             if (r.lead in IN or not set(roots(r.value)) & self.known)
             and not any(n.start <= r.start < n.stop for n in named)
         ]
