@@ -16,6 +16,7 @@ from onrecord.session.codec import loads_session
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.call_context import CallContext
+from onrecord.turn.pause import can_ask
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
 
@@ -52,7 +53,9 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
         said, session = Answered(
             paused.pending.question.key, value=answer.value, approved=answer.approved, by=answer.by, note=answer.note
         ), paused  # fmt: skip
-    order = Order(input=said, session=session, context=turn.context, above=turn.session)
+    order = Order(
+        input=said, session=session, context=turn.context, above=turn.session, may_ask=can_ask(turn)
+    )  # fmt: skip
     try:
         result = await take(agent.plan, order, turn.effects)
     except (TurnError, ModelError) as failed:
@@ -82,7 +85,8 @@ def _keep(ctx: CallContext, result: TurnResult[Any]) -> None:
     ctx.turn.count(result.usage)
     ctx.turn.llm_calls += result.llm_calls
     if result.usage is not None:
-        ctx.turn.spent[ctx.call.id] = result.usage
+        before = ctx.turn.spent.get(ctx.call.id)
+        ctx.turn.spent[ctx.call.id] = result.usage if before is None else before + result.usage
 
 
 def _last_answer(ctx: CallContext) -> Answered:

@@ -60,7 +60,8 @@ class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     ``key`` names the verb that paused and ``place`` who asked inside it; ``rounds`` and ``data`` are that verb's so
     far; ``done`` holds the results of verbs already performed; ``children`` paused sub-turns; the counters say where
     entries, takes, rounds, questions and new ids go on counting, so that nothing is named twice. ``tool`` and
-    ``output`` are digests of schemas: of the tool that waits, and of the agent's typed output.
+    ``output`` are digests of schemas: of the tool that waits, and of the agent's typed output. ``stopped`` is the
+    reason of a stop that came up beside the question, ``spent`` what sub-turns used so far, by call.
     """
 
     turn: str
@@ -82,6 +83,9 @@ class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     outside: bool = False
     tool: str = ""
     output: str = ""
+    stopped: str = ""
+    stopped_wraps_up: bool = False
+    spent: Mapping[str, Usage] = {}
 
 
 class PieceMark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

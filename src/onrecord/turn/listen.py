@@ -37,7 +37,7 @@ from onrecord.record.kinds import ModelAttempted
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.turn import Turn
 
-__all__ = ("Heard", "listen", "release", "release_mark")
+__all__ = ("Heard", "heard_again", "listen", "release", "release_mark")
 
 Filters = Sequence[tuple[str, TextFilter]]
 
@@ -49,6 +49,24 @@ class Heard(Struct, frozen=True, kw_only=True):
     text: str
     shown: tuple[Text | Mark, ...]
     usage: Usage | None
+
+
+def heard_again(turn: Turn, held: Round, filters: Filters, *, live: bool) -> Heard:
+    """A reply that waited for an answer, heard once more: its words pass the filters and reach whoever reads along."""
+    items = [*_through(filters, held.text), *_ended(filters)] if held.text else []
+    if live:
+        for item in items:
+            if isinstance(item, Mark):
+                release_mark(turn, item)
+            else:
+                release(turn, item)
+    marked = any(isinstance(item, Mark) for item in items)
+    return Heard(
+        round=held,
+        text="".join(item for item in items if isinstance(item, str)),
+        shown=_joined(items) if marked else (),
+        usage=None,
+    )
 
 
 def release(turn: Turn, text: str) -> None:

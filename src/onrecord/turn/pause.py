@@ -52,8 +52,8 @@ def _wordless(schema: Json) -> Json:
 
 
 def can_ask(turn: Turn) -> bool:
-    """Whether a question can be asked: one is open per session at most."""
-    return turn.working.pending is None and turn.question is None
+    """Whether a question can be asked: one is open per session at most, that of the turn above it included."""
+    return turn.may_ask and turn.working.pending is None and turn.question is None
 
 
 def pause(turn: Turn, asking: Asking, key: str, data: Mapping[str, Json]) -> Question:
@@ -85,4 +85,7 @@ def settled_pending(turn: Turn, pending: Pending) -> Pending:
         asks=turn.asks,
         ids=turn.ids,
         outside=turn.working.outside is not None,
+        stopped="" if turn.stopped is None else turn.stopped.reason,
+        stopped_wraps_up=turn.stopped is not None and turn.stopped.wrap_up,
+        spent=dict(turn.spent),
     )

@@ -134,7 +134,7 @@ def compile_plan(
 ) -> Plan:
     """Mounts everything into the plan. ``first`` are hooks of the core and the director, before the features'."""
     mounted = list(first)
-    mounted += [(feature.name, feature.hooks(plan.spec)) for feature in flatten(features)]
+    mounted += [(feature.name, _hooks(feature, plan)) for feature in flatten(features)]
     register_tools(plan, (*tools, *(t for _, h in mounted for t in h.tools)))
     if armed := _armed(plan, features):
         mounted += armed
@@ -146,6 +146,16 @@ def compile_plan(
     plan.conditional = tuple(i for _, h in mounted for i in h.instructions if i.only_if is not None)
     plan.pieces = tuple(i.piece() for i in static)
     return plan
+
+
+def _hooks(feature: Feature, plan: Plan) -> Hooks:
+    given: object = feature.hooks(plan.spec)
+    if not isinstance(given, Hooks):
+        raise ConfigurationError(
+            f"hooks(spec) of the feature {feature.name!r} returned {type(given).__name__}, not Hooks",
+            hint="end it with return Hooks(...)",
+        )
+    return given
 
 
 def flatten(features: Iterable[Feature]) -> Iterable[Feature]:
@@ -189,7 +199,7 @@ def _armed(plan: Plan, features: Sequence[Feature]) -> list[tuple[str, Hooks]]:
     for tool in plan.tools.values():
         for feature in armed_by(tool):
             if feature.name not in names and feature.name not in found:
-                found[feature.name] = feature.hooks(plan.spec)
+                found[feature.name] = _hooks(feature, plan)
     return list(found.items())
 
 

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from onrecord.conversation.content import Mark, Text
-from onrecord.conversation.inputs import Ask, Question
-from onrecord.conversation.messages import Round, ToolCall
-from onrecord.conversation.outgoing import Outgoing
+from onrecord.conversation.messages import Round
 from onrecord.conversation.usage import Usage
-from onrecord.errors import FeatureFailed
 from onrecord.models.request import Offer, Piece, Purpose, Reading, Request, Shape, TextFilter
-from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, Pending, RoundSettled, TextSaid
-from onrecord.turn.answer import correction, governed, run_output, with_blocks
-from onrecord.turn.askable import is_askable
+from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, Pending, RoundSettled
+from onrecord.turn.answer import correction, governed, run_output
 from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
 from onrecord.turn.contained import fail
 from onrecord.turn.director import Brief, Spoken
 from onrecord.turn.dispatch import Batch, dispatch, settle_rest
-from onrecord.turn.listen import Heard, listen, release, release_mark
+from onrecord.turn.listen import Heard, heard_again, listen
 from onrecord.turn.moments import Answer, Revise, Stop
-from onrecord.turn.pause import Asking, can_ask, pause
 from onrecord.turn.performed import SpeakDone
 from onrecord.turn.receipt import file_receipt
+from onrecord.turn.reply import reply_hooks
 from onrecord.turn.resume import resume_verb
-from onrecord.turn.verdicts import file_verdict
+from onrecord.turn.saying import release_held, say_text
 from onrecord.turn.warm import SLICE, warm_up
 
 if TYPE_CHECKING:
@@ -108,14 +102,8 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
     if resuming is None:
         turn.working.settle_open()
         speaking.own = len(turn.working.conversation.units)
-    else:
-        speaking.batch.data.update(resuming.data)
-        speaking.own = turn.working.base_units  # where the recorded rounds stand again
-        speaking.recall(resuming)
-        await _permit_again(speaking)
-        asked = await resume_verb(turn, speaking.batch, resuming, reply_hooks=_reply_hooks)
-        if asked is not None:
-            return Spoken(asked=asked)
+    elif (done := await _go_on(speaking, resuming)) is not None:
+        return done
     while True:
         if not _goes_on(speaking):
             break
@@ -123,7 +111,7 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
         if heard is None:
             continue
         if turn.plan.on["reply"]:
-            asked = await _reply_hooks(turn, brief.key, speaking.batch.data, heard.round.id)
+            asked = await reply_hooks(turn, brief.key, speaking.batch.data, heard.round.id)
             if asked is not None:
                 return Spoken(asked=asked)
         settled = turn.working.round(heard.round.id)
@@ -137,6 +125,30 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
         if asked is not None:
             return Spoken(asked=asked)
     return _spoken(speaking)
+
+
+async def _go_on(speaking: _Speaking, resuming: Pending) -> Spoken | None:
+    """Goes on where the verb paused. What speaking came to, when that ends it or asks again."""
+    turn = speaking.turn
+    speaking.batch.data.update(resuming.data)
+    speaking.own = turn.working.base_units  # where the recorded rounds stand again
+    speaking.recall(resuming)
+    await _permit_again(speaking)
+    asked = await resume_verb(turn, speaking.batch, resuming, reply_hooks=reply_hooks)
+    if asked is not None:
+        return Spoken(asked=asked)
+    return _spoken(speaking) if await _conclude_waiting(speaking) else None
+
+
+async def _conclude_waiting(speaking: _Speaking) -> bool:
+    """An answer that a reply hook asked about is said once that is answered; no other is asked for."""
+    turn = speaking.turn
+    waiting = turn.working.open
+    if waiting is None or waiting.calls or waiting.revised:
+        return False
+    shape = speaking.shape or turn.shape
+    heard = heard_again(turn, waiting, _filters(turn, shape), live=_streams(turn))
+    return await _conclude(speaking, heard)
 
 
 async def _permit_again(speaking: _Speaking) -> None:
@@ -262,59 +274,6 @@ def _why_final(speaking: _Speaking) -> str:
     return "no tools may be called here" if not speaking.batch.tools else "the budget for actions was used up"
 
 
-async def _reply_hooks(
-    turn: Turn, key: str, data: dict[str, Any], round_id: str, behind: str | None = None
-) -> Question | None:
-    """Reply hooks, from ``behind`` (who asked and is called again) on. An `Ask` is a question about the whole batch."""
-    passed = behind is None
-    for hook in turn.plan.on["reply"]:
-        passed = passed or hook.mark == behind
-        if not passed:
-            continue
-        before = turn.working.round(round_id)
-        try:
-            got = await hook.call(turn, before)
-        except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
-            fail(hook.name, "reply", error)
-        turn.resumed = None  # an answer is handed to its asker once
-        if isinstance(got, Ask):
-            if not is_askable(got):
-                raise FeatureFailed(hook.name, "reply", "it asks a question that cannot be kept")
-            if not can_ask(turn):
-                raise FeatureFailed(hook.name, "reply", "it asks a person while another question is open")
-            file_verdict(turn, "reply", hook.name, "ask", "")
-            return pause(turn, Asking(ask=got, by=hook.name, place=f"reply/{hook.mark}"), key, data)
-        if got is not before and got != before:
-            if not isinstance(got, Round) or got.id != before.id:
-                raise FeatureFailed(hook.name, "reply", f"it returned {_named(got)}, not this round or an Ask")
-            if not _can_be_kept(got):
-                raise FeatureFailed(hook.name, "reply", "it returned a round that cannot be kept")
-            turn.note(RoundSettled(round=_without_stale_native(before, got)))
-    return None
-
-
-def _named(got: object) -> str:
-    return "another round" if isinstance(got, Round) else type(got).__name__
-
-
-def _can_be_kept(round_: Round) -> bool:
-    """Whether what a hook made of a round could be read again, and its calls can be told apart."""
-    try:
-        held = msgspec.json.decode(msgspec.json.encode(round_), type=Round)
-    except Exception:  # noqa: BLE001 - whatever the reason, it cannot be kept
-        return False
-    return len({call.id for call in held.calls}) == len(held.calls) and all(
-        call.id.startswith(f"{held.id}/c") for call in held.calls
-    )
-
-
-def _without_stale_native(before: Round, after: Round) -> Round:
-    """A changed round cannot be replayed natively, unless only arguments that the library had added were peeled."""
-    changed: list[ToolCall] = [c for a, c in zip(before.calls, after.calls, strict=False) if a.raw_args != c.raw_args]
-    same = len(before.calls) == len(after.calls) and before.content == after.content
-    return after if same and not changed else replace(after, continuation=None)
-
-
 async def _conclude(speaking: _Speaking, heard: Heard) -> bool:
     """The output chain, then the answer is said. False when it became a draft and the model is asked again."""
     turn, brief = speaking.turn, speaking.brief
@@ -331,48 +290,16 @@ async def _conclude(speaking: _Speaking, heard: Heard) -> bool:
     if got.text != heard.text:
         turn.note(RoundSettled(round=governed(settled, got.text)))
     if turn.plan.holds_drafts:
-        _release_held(turn, got.text, shown)
+        release_held(turn, got.text, shown)
     say_text(turn, brief, got, round_id=settled.id, shown=shown)
     speaking.said = got.text
     return True
-
-
-def _release_held(turn: Turn, text: str, shown: tuple[Text | Mark, ...]) -> None:
-    for item in shown or (Text(text),):
-        if isinstance(item, Mark):
-            release_mark(turn, item)
-        else:
-            release(turn, item.text)
 
 
 def _revise(speaking: _Speaking, settled: Round, by: str, verdict: Revise) -> None:
     turn = speaking.turn
     turn.note(RoundSettled(round=replace(settled, revised=correction(settled.id, turn.id, by, verdict))))
     speaking.count -= 1  # revisions have a budget of their own, outside the rounds
-
-
-def say_text(
-    turn: Turn, brief: Brief, answer: Answer, *, round_id: str, shown: tuple[Text | Mark, ...], media: str | None = None
-) -> None:
-    """Files what is said and puts its message among the turn's. A blank answer says nothing."""
-    turn.streaming.clear()
-    if not answer.text.strip() and media is None:
-        return
-    key = brief.message_key or f"{turn.id}/{brief.key}"
-    turn.cause = turn.note(
-        TextSaid(
-            key=key, text=answer.text, round=round_id, verbatim=answer.verbatim, shown=shown,
-            blocks=answer.blocks, media=media, after_ms=brief.after_ms, about=brief.about,
-        )
-    ).n  # fmt: skip
-    turn.messages.append(
-        Outgoing(
-            key=key, text=with_blocks(answer.text, answer.blocks),
-            kind="verbatim" if answer.verbatim else "ai", media=media, after_ms=brief.after_ms,
-            marks=tuple(m for m in shown if isinstance(m, Mark)) if shown else (), speaks=turn.speaks,
-            about=brief.about,
-        )
-    )  # fmt: skip
 
 
 def _spoken(speaking: _Speaking) -> Spoken:

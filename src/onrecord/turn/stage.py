@@ -26,7 +26,8 @@ from onrecord.turn.moments import Answer
 from onrecord.turn.options import Silenced
 from onrecord.turn.performed import ActDone, SpeakDone, acted_again, spoken_again
 from onrecord.turn.resume import resume_verb
-from onrecord.turn.speak import say_text, speak
+from onrecord.turn.saying import say_text
+from onrecord.turn.speak import speak
 
 if TYPE_CHECKING:
     from onrecord.turn.turn import Turn

@@ -15,7 +15,16 @@ from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask, Input, Said, input_key, row_key, turn_id
 from onrecord.conversation.outgoing import Delta, Outcome
-from onrecord.errors import AnswerRefused, ConfigurationError, MessageDenied, ModelError, TurnError, UsageError
+from onrecord.errors import (
+    AnswerRefused,
+    ConfigurationError,
+    FeatureFailed,
+    MessageDenied,
+    ModelError,
+    OnrecordError,
+    TurnError,
+    UsageError,
+)
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.record.kinds import (
@@ -35,7 +44,7 @@ from onrecord.timing import whole_ms
 from onrecord.turn import watching
 from onrecord.turn.contained import ends_take
 from onrecord.turn.effects import Effects
-from onrecord.turn.moments import Allow, Deny
+from onrecord.turn.moments import Allow, Deny, Stop
 from onrecord.turn.options import checked_options
 from onrecord.turn.pause import settled_pending
 from onrecord.turn.plan import Plan
@@ -69,6 +78,7 @@ class Order(Struct, frozen=True, kw_only=True):
     emit: Callable[[Delta], None] | None = None
     began: Callable[[Turn], None] | None = None
     above: Session | None = None
+    may_ask: bool = True
 
 
 async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
@@ -153,7 +163,7 @@ def _open(
         id=turn_id(base.key, row, number) if resumes is None else resumes.turn,
         input=input if resumes is None else resumes.input, context=order.context, options=options, emit=order.emit,
     )  # fmt: skip
-    turn.now = whole_ms(turn.now)
+    turn.now, turn.may_ask = whole_ms(turn.now), order.may_ask
     turn.first_now = turn.now
     if isinstance(turn.input, Said):
         turn.speaks = turn.input.speaks
@@ -165,6 +175,9 @@ def _open(
         turn.paused_children, turn.first_now = dict(resumes.children), resumes.now
         turn.n, turn.take = resumes.n, resumes.take + order.attempt
         turn.number, turn.asks, turn.ids = resumes.number, resumes.asks, resumes.ids
+        turn.spent = dict(resumes.spent)
+        if resumes.stopped:
+            turn.stopped = Stop(resumes.stopped, wrap_up=resumes.stopped_wraps_up)
     return turn
 
 
@@ -200,10 +213,7 @@ async def _run(turn: Turn, order: Order) -> None:
     turn.check_interrupted()
     _configure(turn)
     stage = LiveStage(turn)
-    try:
-        await plan.director.direct(turn, stage)
-    finally:
-        stage.leave()
+    await _direct(turn, stage)
     if turn.pending is None:
         turn.check_interrupted()
     if turn.pending is None and not _is_ignored(turn):
@@ -215,6 +225,19 @@ async def _run(turn: Turn, order: Order) -> None:
                     raise
                 turn.note(Noted(by=hook.name, text=f"settle failed: {type(error).__name__}"))
     await watching.wait(turn)
+
+
+async def _direct(turn: Turn, stage: LiveStage) -> None:
+    """The director speaks its verbs; an exception of its own is that of a feature."""
+    director = turn.plan.director
+    try:
+        await director.direct(turn, stage)
+    except OnrecordError:
+        raise
+    except Exception as error:
+        raise FeatureFailed(type(director).__name__, "direct", type(error).__name__) from error
+    finally:
+        stage.leave()
 
 
 async def _reopen(turn: Turn, answer: Answered, key: str) -> None:

@@ -54,10 +54,10 @@ class Turn:
     __slots__ = (
         "_now", "admitted", "answer", "asks", "cause", "children", "context", "cuts", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "first_now", "harmless", "id", "ids", "ignored", "input",
-        "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "messages", "model",
-        "n", "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private", "question",
-        "request", "resumed", "resuming", "revised", "session", "shape", "shielded", "speaks", "spec", "spent",
-        "stopped", "streamed", "streaming", "take", "task", "usage", "values", "wakes", "working",
+        "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "may_ask", "messages",
+        "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private",
+        "question", "request", "resumed", "resuming", "revised", "session", "shape", "shielded", "speaks", "spec",
+        "spent", "stopped", "streamed", "streaming", "take", "task", "usage", "values", "wakes", "working",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +74,7 @@ class Turn:
         self.model: Model = cast(Model, plan.model)
         self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
+        self.may_ask = True
         # What this take leaves behind.
         self.entries: list[Entry] = []
         self.messages: list[Outgoing] = []

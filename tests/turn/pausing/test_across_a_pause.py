@@ -1,4 +1,4 @@
-"""Points that are open: what a pause does not do yet, as tests that fail on purpose."""
+"""What goes on across a pause: a waiting answer, a child that may not ask, what was spent, a halt."""
 
 from typing import Any
 
@@ -19,7 +19,6 @@ from tests.turn.pausing.asking import answered, approve, asks
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.xfail(strict=True, reason="open: a reply without calls is not concluded when its question is answered")
 async def test_a_reply_hook_may_ask_about_a_final_answer() -> None:
     """Answered, the words that wait are said; the model is not asked for others."""
 
@@ -32,7 +31,6 @@ async def test_a_reply_hook_may_ask_about_a_final_answer() -> None:
     assert (done.status, done.text, model.calls) == ("answered", "The words.", ["speak"])
 
 
-@pytest.mark.xfail(strict=True, reason="open: the child is paused before its parent learns that it may not ask")
 async def test_a_child_that_may_not_ask_is_not_left_paused() -> None:
     """While another question is open, a sub-agent's question is denied inside it, and its turn ends."""
     model = ScriptedModel([call("pay")])
@@ -44,7 +42,6 @@ async def test_a_child_that_may_not_ask_is_not_left_paused() -> None:
     assert [child.status for child in other.children] == ["answered"]
 
 
-@pytest.mark.xfail(strict=True, reason="open: a pause keeps no usage, so the entry tells of the last take alone")
 async def test_what_a_child_spent_is_told_over_its_pauses() -> None:
     """The entry of its call holds all of it."""
     used = Usage(input_tokens=10)
@@ -57,7 +54,6 @@ async def test_what_a_child_spent_is_told_over_its_pauses() -> None:
     assert bodies(done, ToolReturned)[-1].spent == used + used
 
 
-@pytest.mark.xfail(strict=True, reason="open: a pause does not keep that the turn was stopped")
 async def test_a_halt_beside_a_question_ends_the_turn_when_it_is_answered() -> None:
     """The model is not asked again."""
 

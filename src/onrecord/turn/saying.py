@@ -1,0 +1,47 @@
+"""Saying: what is said is filed, put among the turn's messages, and shown where it was held."""
+
+from __future__ import annotations
+
+from onrecord.conversation.content import Mark, Text
+from onrecord.conversation.outgoing import Outgoing
+from onrecord.record.kinds import TextSaid
+from onrecord.turn.answer import with_blocks
+from onrecord.turn.director import Brief
+from onrecord.turn.listen import release, release_mark
+from onrecord.turn.moments import Answer
+from onrecord.turn.turn import Turn
+
+__all__ = ("release_held", "say_text")
+
+
+def say_text(
+    turn: Turn, brief: Brief, answer: Answer, *, round_id: str, shown: tuple[Text | Mark, ...], media: str | None = None
+) -> None:
+    """Files what is said and puts its message among the turn's. A blank answer says nothing."""
+    turn.streaming.clear()
+    if not answer.text.strip() and media is None:
+        return
+    key = brief.message_key or f"{turn.id}/{brief.key}"
+    turn.cause = turn.note(
+        TextSaid(
+            key=key, text=answer.text, round=round_id, verbatim=answer.verbatim, shown=shown,
+            blocks=answer.blocks, media=media, after_ms=brief.after_ms, about=brief.about,
+        )
+    ).n  # fmt: skip
+    turn.messages.append(
+        Outgoing(
+            key=key, text=with_blocks(answer.text, answer.blocks),
+            kind="verbatim" if answer.verbatim else "ai", media=media, after_ms=brief.after_ms,
+            marks=tuple(m for m in shown if isinstance(m, Mark)) if shown else (), speaks=turn.speaks,
+            about=brief.about,
+        )
+    )  # fmt: skip
+
+
+def release_held(turn: Turn, text: str, shown: tuple[Text | Mark, ...]) -> None:
+    """Shows an accepted draft to a live reader, at once."""
+    for item in shown or (Text(text),):
+        if isinstance(item, Mark):
+            release_mark(turn, item)
+        else:
+            release(turn, item.text)
