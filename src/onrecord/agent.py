@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from msgspec.structs import replace
@@ -42,6 +42,7 @@ else:
     C = TypeVar("C")
     O = TypeVar("O")  # noqa: E741 - the output type's usual name in this library
 
+T = TypeVar("T")
 MAX_ROUNDS = 50
 _PLAIN = PlainEffects()
 _TEXT: Any = str
@@ -76,8 +77,9 @@ class Agent(Generic[C, O]):
         if not name or not isinstance(name, str):
             raise ConfigurationError("an agent needs a name", hint='give a text, such as name="hotel"')
         self._given: dict[str, Any] = {
-            "model": model, "name": name, "instructions": instructions, "tools": tuple(tools), "director": director,
-            "features": tuple(features), "output": output, "context": context, "rounds": rounds,
+            "model": model, "name": name, "instructions": instructions, "tools": _several("tools", tools),
+            "director": director, "features": _several("features", features), "output": output, "context": context,
+            "rounds": rounds,
         }  # fmt: skip
         self.plan = _compiled(**self._given)
 
@@ -161,6 +163,14 @@ class Agent(Generic[C, O]):
 
     def __repr__(self) -> str:
         return f"Agent({self.plan.spec.manifest['model']!r}, name={self.name!r}, {len(self.plan.tools)} tools)"
+
+
+def _several(name: str, given: Iterable[T]) -> tuple[T, ...]:
+    if not isinstance(cast(object, given), Iterable):
+        raise ConfigurationError(
+            f"{name}= takes a list, not a {type(given).__name__}", hint=f"write {name}=[...], also for one"
+        )
+    return tuple(given)
 
 
 def _order(

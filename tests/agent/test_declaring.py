@@ -9,10 +9,11 @@ from msgspec import UnsetType
 
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, ToolInvalid
+from onrecord.governance.rules import before_tool
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.answer import Typed
 from onrecord.turn.director import Stage
-from onrecord.turn.moments import Hooks
+from onrecord.turn.moments import Allow, Hooks
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Named, read, tool, turn
 
@@ -127,6 +128,42 @@ def test_a_declaration_that_cannot_work_is_refused(given: dict[str, Any], proble
     agent: Agent[Any, Any] = Agent(ScriptedModel())
     with pytest.raises(ConfigurationError, match=problem):
         agent.with_(**given)
+
+
+def test_one_tool_or_feature_without_a_list_is_told_so() -> None:
+    """And so is none at all, written as None."""
+    for given in ({"tools": tool("price")}, {"features": plain}, {"tools": None}):
+        (name,) = given
+        with pytest.raises(ConfigurationError, match=f"{name}= takes a list, not a ") as caught:
+            Agent(ScriptedModel(), **given)
+        assert caught.value.hint == f"write {name}=[...], also for one"
+
+
+def test_a_feature_that_hands_in_nothing_is_told_so() -> None:
+    """A forgotten return is the usual reason."""
+
+    class Forgetful:
+        name = "forgetful"
+
+        def hooks(self, spec: Any) -> Any:
+            Hooks()
+
+    with pytest.raises(ConfigurationError, match=r"hooks\(spec\) of the feature 'forgetful' returned NoneType"):
+        Agent(ScriptedModel(), features=[Forgetful()])
+
+
+def test_a_rule_that_cannot_be_called_is_refused() -> None:
+    """It would fail, and so deny, at every call."""
+
+    async def takes_one(call: Any) -> Allow[Any]:
+        return Allow()
+
+    async def takes_any(*given: Any) -> Allow[Any]:
+        return Allow()
+
+    with pytest.raises(ConfigurationError, match="rule 'takes_one' does not take two arguments"):
+        before_tool(takes_one)  # type: ignore[arg-type] # the slip itself
+    assert before_tool(takes_any).name == "takes_any"
 
 
 def test_an_unknown_provider_is_told_the_nearest() -> None:

@@ -65,9 +65,17 @@ def on_output(
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """ConfigurationError for a plain function: its verdict could not be awaited, so it would deny everything."""
-    if inspect.isfunction(function) and not inspect.iscoroutinefunction(function):
-        raise ConfigurationError(f"rule {_name(function)!r} is not async", hint="write async def")
+    """ConfigurationError for a function that could not be awaited, or not be called: it would deny everything."""
+    if inspect.isfunction(function):
+        if not inspect.iscoroutinefunction(function):
+            raise ConfigurationError(f"rule {_name(function)!r} is not async", hint="write async def")
+        try:
+            inspect.signature(function).bind(None, None)
+        except TypeError:
+            raise ConfigurationError(
+                f"rule {_name(function)!r} does not take two arguments",
+                hint="the turn, and what is judged: async def rule(turn, call)",
+            ) from None
     return function
 
 
