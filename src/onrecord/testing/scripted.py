@@ -35,6 +35,10 @@ class Reply(Struct, frozen=True, kw_only=True):
     finish: str = ""
 
 
+class ScriptEnded(ModelError, AssertionError):
+    """The script was asked for more than it holds: a test went another way than it says."""
+
+
 Step = str | Chunk | Failing | Reply | Sequence[Any] | Callable[[Request], Any] | Exception
 
 
@@ -59,8 +63,8 @@ class ScriptedModel:
     """A model that answers from a script, one queue per purpose.
 
     An answer is a text, a list of texts and `call`s, a `reply`, `raises`, an exception, or a function of the request
-    giving one. ``requests`` and ``calls`` (their purposes) are kept. When a queue is empty it raises AssertionError,
-    saying how many answers it had and what was asked.
+    giving one. ``requests`` and ``calls`` (their purposes) are kept. When a queue is empty it raises `ScriptEnded`, an
+    AssertionError, saying how many answers it had and what was asked.
     """
 
     def __init__(
@@ -103,9 +107,11 @@ class ScriptedModel:
         self.requests.append(request)
         name = QUEUES[request.purpose]
         if not self._queues[name]:
-            raise AssertionError(
+            raise ScriptEnded(
                 f"the script has no answer left for {request.purpose!r}: it had {self._had[name]}, this is request "
-                f"{len(self.requests)} ({request.where})"
+                f"{len(self.requests)} ({request.where})",
+                provider="scripted",
+                hint="give ScriptedModel another answer; one that calls tools is followed by one that ends the turn",
             )
         answer = self._queues[name].pop(0)
         if callable(answer):
