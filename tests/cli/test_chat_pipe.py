@@ -163,6 +163,19 @@ def test_commands_show_the_last_turn_and_why_it_answered(
     assert "not read" not in ran.out
 
 
+def test_why_explains_one_entry_too(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the number that /record shows; a number that there is not is told, and so is /later without a question."""
+    lines = "Lisbon?\n/why 1\n/why 99\n/why me\n/later\n"
+    ran = run(capsys, monkeypatch, "chat", "cli_ruled.py", stdin=lines)
+    assert ran.code == 0, ran
+    assert "Why turn.input (1)" in ran.out
+    assert "there is no entry 99; /record shows those of the last turn" in ran.out
+    assert "there is no entry me" in ran.out
+    assert "  no question is open" in ran.out
+
+
 def test_a_session_changed_elsewhere_is_loaded_again(folder: Path) -> None:
     """Two chats share a session: the one that stood still reads what the other said before its next turn."""
     with subprocess.Popen(

@@ -31,7 +31,7 @@ __all__ = ("Talk", "talk")
 PROMPT = "> "
 COMMANDS = """\
   /record   the entries of the last turn, one line each
-  /why      why the last answer came about
+  /why      why the last answer came about; /why 17 explains entry 17
   /answer   the open question again
   /quit     ends the chat (Ctrl-D does too); Ctrl-C stops a reply"""
 
@@ -160,13 +160,15 @@ class Talk:
         if command in {"/quit", "/exit", "/q"}:
             raise _Left
         if command in {"/record", "/why"}:
-            self._explain(command)
+            self._explain(command, line[len(command) :].strip())
+        elif command == "/later":
+            self.screen.line("  no question is open", dim=True)
         elif command in {"/help", "/?"}:
             self.screen.line(COMMANDS, dim=True)
         else:
             self.screen.line(f"  there is no {command}; /help lists the commands", dim=True)
 
-    def _explain(self, command: str) -> None:
+    def _explain(self, command: str, which: str) -> None:
         from onrecord.cli.timeline import turn_lines
         from onrecord.cli.why import last_answer, why_lines
         from onrecord.record.record import Record
@@ -176,6 +178,11 @@ class Talk:
         else:
             record: Record[None] = Record(self.runner.run(self._whole()), lambda _: None)
             seq = last_answer(record)
+            if which and which != "last":
+                seq = int(which) if which.isdecimal() and int(which) < len(record.entries) else None
+                if seq is None:
+                    self.screen.line(f"  there is no entry {which}; /record shows those of the last turn", dim=True)
+                    return
             lines = [] if seq is None else list(why_lines(record, seq, self.screen))
         for text in lines:
             self.screen.drawn(text)
