@@ -316,17 +316,20 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
             if verdict.value is not UNSET:
                 file_verdict(
                     turn, "after_tool", hook.name, "allow", verdict.why, call=returned.call.id,
-                    before=returned.content, after=verdict.value.content,
+                    before=returned.content, after=verdict.value.content, where=place_of(returned.call),
                 )  # fmt: skip
                 returned = verdict.value
             elif verdict.why:
-                file_verdict(turn, "after_tool", hook.name, "allow", verdict.why, call=returned.call.id)
+                file_verdict(
+                    turn, "after_tool", hook.name, "allow", verdict.why, call=returned.call.id,
+                    where=place_of(returned.call),
+                )  # fmt: skip
             continue
         if not isinstance(verdict, Deny):
             verdict = Deny(f"rule {hook.name!r} failed: it returned {type(verdict).__name__}, not Allow or Deny")
         file_verdict(
             turn, "after_tool", hook.name, "deny", verdict.reason, call=returned.call.id, before=returned.content,
-            data=verdict.data,
+            data=verdict.data, where=place_of(returned.call),
         )  # fmt: skip
         returned = replace(returned, content=(Text(verdict.reason),), status="denied")
         if verdict.halt:

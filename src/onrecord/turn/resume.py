@@ -68,8 +68,8 @@ async def _go_on(
         if not any(h.mark == by for h in turn.plan.on["before_tool"]):
             raise _refused(_gone("rule", by))
         if answer.approved is not True:
+            file_verdict(turn, "before_tool", by, "deny", "declined", call=call.id, where=place_of(call))
             return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
-            file_verdict(turn, "before_tool", by, "deny", "declined", call=call.id)
             return None
         asking = await resume_call(turn, batch, round_id, call, behind=by, cause=cause)
     elif kind == "result":

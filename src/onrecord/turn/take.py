@@ -10,13 +10,11 @@ from typing import Any, TypeVar, cast
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from onrecord.conversation.content import Mark, Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask, Input, Said, input_key, row_key, turn_id
 from onrecord.conversation.outgoing import Delta, Outcome
 from onrecord.errors import (
-    AnswerRefused,
     ConfigurationError,
     FeatureFailed,
     MessageDenied,
@@ -30,25 +28,20 @@ from onrecord.models.names import model_named
 from onrecord.record.kinds import (
     Noted,
     Pending,
-    TurnClosed,
-    TurnFailed,
     TurnInput,
-    TurnInterrupted,
     TurnOpened,
-    TurnPaused,
     TurnResumed,
 )
-from onrecord.session.folding import land
 from onrecord.session.session import Session
 from onrecord.timing import whole_ms
 from onrecord.turn import watching
 from onrecord.turn.contained import ends_take
 from onrecord.turn.effects import Effects
+from onrecord.turn.ending import end, nothing
 from onrecord.turn.moments import Allow, Deny, Stop
 from onrecord.turn.options import checked_options
-from onrecord.turn.pause import settled_pending
 from onrecord.turn.plan import Plan
-from onrecord.turn.result import Status, TurnResult
+from onrecord.turn.result import TurnResult
 from onrecord.turn.stage import LiveStage
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
@@ -94,7 +87,7 @@ async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
     options = checked_options(order.options, plan.options) if order.options else {}
     ignored = _ignored(order.input, base)
     if ignored is not None:
-        return _nothing(order, base, "ignored", ignored)
+        return nothing(order.session, "ignored", ignored)
     turn = _open(plan, order, base, effects, options, is_new=is_new)
     if order.began is not None:
         order.began(turn)
@@ -112,7 +105,7 @@ async def _taken(turn: Turn, order: Order) -> TurnResult[Any]:
     try:
         await _run(turn, order)
         if _is_ignored(turn):
-            return _nothing(order, turn.session, "ignored", turn.ignored)
+            return nothing(order.session, "ignored", turn.ignored)
     except asyncio.CancelledError:
         if turn.interrupted is None:
             raise
@@ -124,7 +117,7 @@ async def _taken(turn: Turn, order: Order) -> TurnResult[Any]:
         error = failed
     if turn.interrupted is not None:
         await _uncancel(turn)
-    return await _end(turn, order, error)
+    return await end(turn, order.session, error)
 
 
 def _new_session(key: SessionKey, above: Session | None, effects: Effects) -> Session:
@@ -333,80 +326,3 @@ def _is_ignored(turn: Turn) -> bool:
 
 def _was_shown(turn: Turn) -> bool:
     return bool(turn.streamed or turn.streaming)
-
-
-async def _end(turn: Turn, order: Order, error: TurnError | ModelError | None) -> TurnResult[Any]:
-    """Files how the take ended and makes its session."""
-    base, shown = turn.session, _shown(turn)
-    if turn.interrupted is not None and turn.pending is None:
-        by = turn.interrupted
-        turn.note(
-            TurnInterrupted(id=by.id, cause=by.cause, of=turn.id, shown=shown, heard=by.heard, receipt=by.receipt)
-        )
-        await watching.wait(turn)
-        return _result(turn, order, "interrupted", land(base, turn.entries, turn.plan.folds), kept=False)
-    if error is not None:
-        turn.note(TurnFailed(code=error.code, error=type(error).__name__, shown=shown, row=turn.key))
-        await watching.wait(turn)
-        status: Status = "refused" if isinstance(error, (MessageDenied, AnswerRefused)) else "failed"
-        error.result = _result(turn, order, status, land(base, turn.entries, turn.plan.folds), kept=False)
-        raise error
-    if turn.pending is not None:
-        turn.note(TurnPaused(pending=settled_pending(turn, turn.pending)))
-        await watching.wait(turn)
-        return _result(turn, order, "paused", turn.working.session(len(turn.entries)))
-    status = _closing_status(turn)
-    if _unchanged(turn):
-        return _nothing(order, base, status, None)
-    turn.note(TurnClosed(status=status))
-    await watching.wait(turn)
-    return _result(turn, order, status, turn.working.session(len(turn.entries)))
-
-
-def _closing_status(turn: Turn) -> Status:
-    if turn.lines and any(line.status == "deferred" for line in turn.lines):
-        return "deferred"
-    return "answered" if turn.messages else "silent"
-
-
-def _unchanged(turn: Turn) -> bool:
-    """Nothing but the opening and an input that enters no conversation: there is nothing to keep."""
-    if turn.is_new or isinstance(turn.input, Said) or turn.answer is not None:
-        return False
-    return all(isinstance(e.body, (TurnOpened, TurnInput)) for e in turn.entries)
-
-
-def _shown(turn: Turn) -> tuple[Text | Mark, ...]:
-    """Text released to a live reader and not yet said."""
-    out: list[Text | Mark] = []
-    for item in turn.streaming:
-        if isinstance(item, str) and out and isinstance(out[-1], Text):
-            out[-1] = Text(out[-1].text + item)
-        else:
-            out.append(Text(item) if isinstance(item, str) else item)
-    return tuple(out)
-
-
-def _result(turn: Turn, order: Order, status: Status, session: Session, *, kept: bool = True) -> TurnResult[Any]:
-    messages = tuple(turn.messages) if kept else ()
-    return TurnResult(
-        status=status, session=session, changed=True, base=None if turn.is_new else turn.session,
-        entries=tuple(turn.entries), messages=messages, text="\n\n".join(m.text for m in messages if m.text),
-        question=turn.question if kept else None, private=dict(turn.private), wakes=tuple(turn.wakes) if kept else (),
-        disarmed=tuple(turn.disarmed) if kept else (), lines=tuple(turn.lines), llm_calls=turn.llm_calls,
-        usage=turn.usage, children=tuple(turn.children), typed=_typed(turn),
-    )  # fmt: skip
-
-
-def _typed(turn: Turn) -> tuple[object, str, str] | None:
-    if turn.output is not None:
-        return turn.output
-    if turn.spec.output is str:
-        return None
-    return (UNSET, "model", "the turn ended without an answer")
-
-
-def _nothing(order: Order, base: Session, status: Status, line: Outcome | None) -> TurnResult[Any]:
-    """A turn that leaves everything as it was: the session given, or none."""
-    given = order.session if isinstance(order.session, Session) else None
-    return TurnResult(status=status, session=given, changed=False, base=given, lines=() if line is None else (line,))
