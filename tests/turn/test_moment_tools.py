@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.content import Text, plain_text
-from onrecord.conversation.inputs import Ask
+from onrecord.conversation.inputs import Ask, declined
 from onrecord.conversation.messages import Note
 from onrecord.errors import UsageError
 from onrecord.governance.rules import after_tool, before_tool
@@ -329,3 +329,19 @@ async def test_191_a_rule_of_one_moment_leaves_the_requests_of_the_others_alone(
     await turn(Agent(plain, tools=[tool()]))
     await turn(Agent(ruled_model, tools=[tool()], features=[before(ALLOW), after(ALLOW, "other")]))
     assert [read(r) for r in plain.requests] == [read(r) for r in ruled_model.requests]
+
+
+async def test_verdicts_about_a_call_stand_with_the_call() -> None:
+    """Where the record draws them: in the call's branch, a person's refusal before the result it brings about."""
+    model = ScriptedModel(call("lookup"), "one", call("lookup"), "two")
+    denied = await turn(Agent(model, tools=[tool()], features=[after(Deny("hidden"))]))
+    (verdict,) = [entry for entry in denied.entries if isinstance(entry.body, VerdictFiled)]
+    assert verdict.where == "main/r0/c0"
+
+    asking: Agent[Any, Any] = Agent(model, tools=[tool()], features=[before(Ask("Sure?"))])
+    paused = await turn(asking)
+    assert paused.question is not None
+    ended = await turn(asking, declined(paused.question, by="Ana"), session=paused.session)
+    refused, returned = ended.entries[1:3]
+    assert (type(refused.body), type(returned.body)) == (VerdictFiled, ToolReturned)
+    assert (refused.where, returned.where) == ("main/r0/c0", "main/r0/c0")

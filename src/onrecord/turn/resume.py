@@ -10,7 +10,7 @@ from onrecord.conversation.messages import ToolCall
 from onrecord.errors import UsageError
 from onrecord.record.kinds import Pending
 from onrecord.tools.tool import ToolResult
-from onrecord.turn.call import Handled, effect_key, finish_call, return_call
+from onrecord.turn.call import Handled, effect_key, finish_call, place_of, return_call
 from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
 from onrecord.turn.pause import pause, schema_mark
 from onrecord.turn.turn import Turn
