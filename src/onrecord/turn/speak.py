@@ -20,7 +20,7 @@ from onrecord.turn.listen import Heard, heard_again, listen
 from onrecord.turn.moments import Answer, Revise, Stop
 from onrecord.turn.performed import SpeakDone
 from onrecord.turn.receipt import file_receipt
-from onrecord.turn.reply import reply_hooks
+from onrecord.turn.reply_hooks import reply_hooks
 from onrecord.turn.resume import resume_verb
 from onrecord.turn.saying import release_held, say_text
 from onrecord.turn.warm import SLICE, warm_up
