@@ -92,11 +92,11 @@ def test_a_question_that_is_wrong_denies_the_call_and_the_session_stays_whole() 
         return "booked"
 
     result = Agent(ScriptedModel(call("book"), "No."), tools=[book], features=[asks]).turn_sync("Book.")
-    (made,) = result.session.conversation.units[1].calls  # type: ignore[union-attr]
+    (made,) = result.session.conversation.units[1].calls  # type: ignore[union-attr]  # wrong on purpose
     assert (made.status, result.text) == ("denied", "No.")
 
 
-@pytest.mark.parametrize("key", [SessionKey(WRONG), SessionKey("ana", tenant=WRONG), SessionKey("ana", tenant=None)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("key", [SessionKey(WRONG), SessionKey("ana", tenant=WRONG), SessionKey("ana", tenant=None)])  # type: ignore[arg-type]  # wrong on purpose
 def test_a_session_is_named_by_texts(key: SessionKey) -> None:
     """Also where it is loaded."""
     with pytest.raises(UsageError, match="a session is named by a text, not by a"):
@@ -111,7 +111,7 @@ async def test_a_store_says_what_it_takes() -> None:
     result = await Agent(ScriptedModel("ok")).turn("Hello", session="ana")
     for wrong in (result, result.session):
         with pytest.raises(UsageError, match="a store commits a Change, not a") as caught:
-            await store.commit(wrong)  # type: ignore[arg-type]
+            await store.commit(wrong)  # type: ignore[arg-type]  # wrong on purpose
         assert "commit(result.change())" in caught.value.hint
 
 
