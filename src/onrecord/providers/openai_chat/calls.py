@@ -29,10 +29,12 @@ class CallParts:
     the ids that only first fragments carry.
     """
 
-    __slots__ = ("_calls", "_latest")
+    __slots__ = ("_by_id", "_by_index", "_calls", "_latest")
 
     def __init__(self) -> None:
         self._calls: list[_Parts] = []
+        self._by_index: dict[int, _Parts] = {}  # the latest call in each place; a reply may hold very many
+        self._by_id: dict[str, _Parts] = {}  # the first call of each id
         self._latest: _Parts | None = None
 
     def add(self, fragment: Call) -> None:
@@ -43,6 +45,7 @@ class CallParts:
             self._latest = parts if parts is self._calls[-1] else None
             if named and not parts.id:
                 parts.id = named
+                self._by_id.setdefault(named, parts)
         extra = fragment.extra_content
         if extra is not UNSET and bytes(extra) != b"null":
             parts.extra = extra
@@ -60,26 +63,30 @@ class CallParts:
         calls, index, named = self._calls, fragment.index, fragment.id
         found: _Parts | None = None
         if index is not None:
-            found = next((parts for parts in reversed(calls) if parts.index == index), None)
+            found = self._by_index.get(index)
         elif calls:
             found = calls[-1]
         if found is not None and named and found.id and named != found.id:
             # The same place but another call, unless the id is one seen before.
-            found = next((parts for parts in calls if parts.id == named), None)
+            found = self._by_id.get(named)
         if found is None:
             found = _Parts(index)
             calls.append(found)
+            if index is not None:
+                self._by_index[index] = found
         return found
 
     def finished(self) -> list[CallChunk]:
         """The calls in order; each has an id of its own within the reply."""
-        used: dict[str, int] = {}
+        used: set[str] = set()
+        times: dict[str, int] = {}
         out: list[CallChunk] = []
         for at, parts in enumerate(self._calls):
-            wire = parts.id or f"call_{at}"
-            used[wire] = times = used.get(wire, 0) + 1
-            if times > 1:
-                wire = f"{wire}#{times}"
+            wire = given = parts.id or f"call_{at}"
+            while wire in used:
+                times[given] = times.get(given, 1) + 1
+                wire = f"{given}#{times[given]}"
+            used.add(wire)
             out.append(CallChunk(wire_id=wire, name=parts.name, raw_args="".join(parts.arguments) or "{}"))
         return out
 

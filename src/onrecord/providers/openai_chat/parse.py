@@ -324,8 +324,8 @@ def _citations(annotations: list[dict[str, Any]]) -> tuple[Citation, ...]:
                 Citation(
                     url=url,
                     title=title if isinstance(title, str) else "",
-                    start=start if isinstance(start, int) else 0,
-                    stop=stop if isinstance(stop, int) else 0,
+                    start=start if type(start) is int else 0,  # true is no place
+                    stop=stop if type(stop) is int else 0,
                 )
             )
     return tuple(found)
