@@ -140,6 +140,9 @@ class Ask(_Question, frozen=True, gc=False, kw_only=True, omit_defaults=True):
         if self.on_message not in get_args(OnMessage):
             raise UsageError(f"on_message={self.on_message!r} is unknown", hint="use 'hold', 'answer' or 'drop'")
 
+    def __repr__(self) -> str:
+        return f"Ask({self.text!r}, fields={self.fields!r}, private={[*self.private]!r})"
+
 
 class Question(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """An open question: ``key`` is ``{turn}/q{n}``; ``by`` names the rule, tool or ``agent:name`` that asks."""

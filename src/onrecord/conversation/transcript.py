@@ -67,7 +67,7 @@ def messages_from(
         except (UsageError, ValueError, TypeError) as problem:
             # Ours and msgspec's messages name shapes and keys, never content.
             place = f"record {index}" if size == 1 else f"records {index} to {index + size - 1}"
-            raise UsageError(f"history {place}: {problem}", code="history-invalid") from problem
+            raise UsageError(f"history {place}: {problem}", code="history-invalid") from None
         index += size
     return tuple(messages)
 

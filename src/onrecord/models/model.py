@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable
 from functools import lru_cache
 from typing import Literal, Protocol
@@ -82,6 +83,9 @@ def scope_of(card: ModelCard, session: str | None) -> str:
 
 @lru_cache(maxsize=4096)
 def _scope(provider: str, base_url: str | None, model: str, session: str | None) -> str:
+    if base_url and ("@" in base_url or "?" in base_url or "#" in base_url):  # of models that let it pass
+        scheme, _, rest = re.split("[?#]", base_url, maxsplit=1)[0].partition("://")
+        base_url = f"{scheme}://{rest.rpartition('@')[2]}"
     return dumps([provider, base_url, model, session]).decode()
 
 

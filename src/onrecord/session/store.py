@@ -29,6 +29,9 @@ class Change(Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...] = ()
     children: tuple[Change, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Change({self.session!r}, {len(self.messages)} messages, {len(self.entries)} entries)"
+
     @classmethod
     def between(
         cls, before: Session | None, after: Session, entries: Iterable[Entry], children: Iterable[Change] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from onrecord.errors import ConfigurationError, OutputInvalid
@@ -13,7 +13,7 @@ from onrecord.tools.forms import Form, Unfit, Unsupported, shown_name, whole_rea
 from onrecord.tools.issues import Issue, listed, resolved
 from onrecord.tools.problems import compiled
 
-__all__ = ("output_schema",)
+__all__ = ("Misfit", "output_schema")
 
 VALUE = "value"
 
@@ -54,18 +54,18 @@ def _wrapped(forms: Forms, form: Form) -> dict[str, Json]:
 
 
 def _converter(form: Form, whole: Mapping[str, Json], *, wrapped: bool) -> Convert:
-    check, read = compiled(whole), whole_reader(form)
+    check, read, known = compiled(whole), whole_reader(form), frozenset(_names(whole))
 
     def convert(answer: Json) -> Any:
         value = _decoded(answer) if isinstance(answer, str) else answer
         if wrapped and isinstance(value, Mapping) and value.keys() == {VALUE}:
             value = value[VALUE]
         if found := check(value):
-            raise _invalid(found)
+            raise _invalid(found, known)
         try:
             return read(value)
         except Unfit as unfit:
-            raise _invalid(unfit.issues) from unfit
+            raise _invalid(unfit.issues, known) from None
 
     return convert
 
@@ -86,5 +86,31 @@ def _decoded(text: str) -> Json:
         raise OutputInvalid("is nested too deeply") from None
 
 
-def _invalid(issues: Sequence[Issue]) -> OutputInvalid:
-    return OutputInvalid(listed(issues), path=".".join(issues[0].path))
+class Misfit(OutputInvalid):
+    """For the model that is asked again, ``problem`` names properties that only its answer has; ``public`` does not."""
+
+    def __init__(self, problem: str, *, path: str, public: str) -> None:
+        super().__init__(problem, path=path)
+        self.public = public
+
+
+def _invalid(issues: Sequence[Issue], known: frozenset[str]) -> Misfit:
+    masked = [issue._replace(path=tuple(_masked(part, known) for part in issue.path)) for issue in issues]
+    return Misfit(listed(issues), path=".".join(issues[0].path), public=listed(masked))
+
+
+def _masked(part: str, known: frozenset[str]) -> str:
+    """A property or a place, as it is where the type knows it."""
+    return part if part in known or part.isdecimal() else "*"
+
+
+def _names(schema: Json) -> Iterator[str]:
+    """Every property that a schema declares, anywhere."""
+    if isinstance(schema, Mapping):
+        declared = schema.get("properties")
+        yield from declared if isinstance(declared, Mapping) else ()
+        for part in schema.values():
+            yield from _names(part)
+    elif isinstance(schema, (list, tuple)):
+        for part in schema:
+            yield from _names(part)

@@ -189,12 +189,13 @@ class Typed:
         try:
             return Allow(replace(answer, output=self._read(answer.text), source="model"), "fits the output type")
         except OutputInvalid as misfit:
-            found = misfit.problem
+            told = misfit.problem
+            found: str = getattr(misfit, "public", told)
         if answer.rewritten_by and self._fits(answer.drafted):
             unmet = f"{found}; the model's answer fitted before {answer.rewritten_by[-1]!r} rewrote it"
             return Allow(await self._fall_back(turn, replace(answer, unmet=unmet)), "broken by a rule")
         if turn.revised.get(self.name, 0) < self.retries and may_ask_again(turn):
-            return Revise(_correction_text(found, turn.revised.get(self.name, 0) + 1, self.retries + 1))
+            return Revise(_correction_text(told, turn.revised.get(self.name, 0) + 1, self.retries + 1))
         return Allow(await self._fall_back(turn, replace(answer, unmet=found)), "does not fit the output type")
 
     def _fits(self, text: str) -> bool:

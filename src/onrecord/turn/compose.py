@@ -205,8 +205,9 @@ def wired(request: Request) -> Request:
         issues = wire.issues
     except OnrecordError:
         raise
-    except Exception as error:
-        raise _unwritten(request, error) from error
+    except Exception as error:  # noqa: BLE001 - every one of them is the model's; it is told of it below
+        # An encoding error holds the whole text that it is about.
+        raise _unwritten(request, error) from (None if isinstance(error, UnicodeError) else error)
     if issues:
         what = ", ".join(sorted({issue.what for issue in issues}))
         raise ModelError(

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.jsonio import Json
@@ -81,6 +82,11 @@ class ChatModel:
                 f"model {card.name!r} has no http address",
                 hint="the base URL (base_url=, or a variable such as OPENAI_BASE_URL) begins with http:// or https:// "
                 "and goes up to and with /v1",
+            )
+        if _is_more_than_a_place(card.base_url):
+            raise ConfigurationError(
+                f"the address of {card.name!r} holds a user, a password, a query or a fragment",
+                hint="records name the address, so it holds no secret: give api_key= or headers=",
             )
         self._card, self._dialect, self._key = card, dialect, key or Key()
         self._headers = merged_headers(headers or {}, {})
@@ -179,6 +185,11 @@ class ChatModel:
 def _is_answer(reply: Reply) -> bool:
     """Whether this is what was asked for: no refusal, and no page for people, which another address gives."""
     return 200 <= reply.status < 300 and not reply.headers.get("content-type", "").startswith("text/html")
+
+
+def _is_more_than_a_place(url: str) -> bool:
+    parts = urlsplit(url)
+    return "@" in parts.netloc or bool(parts.query or parts.fragment)
 
 
 async def _drain(batches: AsyncGenerator[list[bytes], None]) -> None:
