@@ -227,6 +227,11 @@ def _compiled(
         brief=Brief(key="answer"), manifest={}, digest="",
     )  # fmt: skip
     leader = director or Solo()
+    if isinstance(leader, type) or not callable(getattr(leader, "direct", None)):
+        raise ConfigurationError(
+            f"{getattr(leader, '__name__', type(leader).__name__)!r} in director= is no director",
+            hint="a director has async def direct(self, turn, stage); give an object, not its class",
+        )
     plan = Plan(spec, chosen, instructions, leader)
     features, typed = _with_typed(features, output)
     plan.shape = None if typed is None else typed.shape

@@ -12,7 +12,7 @@ from onrecord.errors import ConfigurationError, ToolInvalid
 from onrecord.governance.rules import before_tool
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.answer import Typed
-from onrecord.turn.director import Stage
+from onrecord.turn.director import Solo, Stage
 from onrecord.turn.moments import Allow, Hooks
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Named, read, tool, turn
@@ -119,6 +119,8 @@ def test_a7_a_hook_at_a_moment_that_does_not_exist_is_refused() -> None:
         ({"model": "opnai:gpt-5-mini"}, "unknown model provider in 'opnai:gpt-5-mini'"),
         ({"model": 42}, "model must be a name, a model or a function of the turn, not int"),
         ({"model": None}, "model must be a name, a model or a function of the turn, not NoneType"),
+        ({"director": 42}, "'int' in director= is no director"),
+        ({"director": Solo}, "'Solo' in director= is no director"),
         ({"instructions": 42}, "instructions must be a text or a function of the turn"),
         ({"colour": "blue"}, "Agent has no parameter 'colour'"),
     ],
