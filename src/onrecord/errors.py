@@ -73,6 +73,16 @@ class OnrecordError(Exception):
         self.code = code or self.default_code
         self.hint = hint
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """An error comes back whole from another process, whatever its own constructor takes."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[OnrecordError], args: tuple[object, ...], state: dict[str, object]) -> OnrecordError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class ConfigurationError(OnrecordError):
     """An agent, tool, model name or store was declared in a way that cannot work. Raised while building."""

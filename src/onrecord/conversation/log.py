@@ -130,5 +130,9 @@ class Log(Sequence[T]):
 
     __hash__ = None  # type: ignore[assignment]  # equal by items, like every sequence of values
 
+    def __reduce__(self) -> tuple[type[Log[T]], tuple[list[T]]]:
+        """Its items alone go elsewhere: what is kept beside them belongs to this process and is made again."""
+        return Log, (self.since(0),)
+
     def __repr__(self) -> str:
         return f"Log({self._size} items)"

@@ -20,7 +20,7 @@ KEPT_INPUTS = 50
 """How many input keys and interruption ids a session remembers."""
 
 KEPT_FILED = 64
-"""How many digests of filed texts a session remembers; a forgotten one is filed once more."""
+"""How many digests of filed texts a session remembers, and all of its last request; a forgotten one is filed anew."""
 
 
 class SlotState(Struct, frozen=True):

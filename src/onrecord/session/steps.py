@@ -91,8 +91,23 @@ def _context(w: Working, e: Entry, b: kinds.ContextAdded) -> None:
 
 
 def _requested(w: Working, e: Entry, b: kinds.ModelRequested) -> None:
+    if len(w.filed) > KEPT_FILED:
+        w.filed = _still_filed(w.filed, b.receipt)
     if b.purpose in ("speak", "wrap_up"):
         w.settle_open()
+
+
+def _still_filed(filed: tuple[str, ...], receipt: kinds.Receipt | None) -> tuple[str, ...]:
+    """The latest digests; all that the last request shows stay, or a long prompt would be filed anew each time."""
+    shown = set() if receipt is None else {m.digest for m in receipt.pieces} | {receipt.offers, receipt.shape}
+    over = len(filed) - KEPT_FILED
+    kept: list[str] = []
+    for digest in filed:
+        if over > 0 and digest not in shown:
+            over -= 1
+        else:
+            kept.append(digest)
+    return tuple(kept)
 
 
 def _replied(w: Working, e: Entry, b: kinds.ModelReplied) -> None:
@@ -176,7 +191,7 @@ def _patched(w: Working, e: Entry, b: kinds.DataPatched) -> None:
 
 
 def _piece(w: Working, e: Entry, b: kinds.PieceFiled) -> None:
-    w.filed = (*w.filed, b.digest)[-KEPT_FILED:]
+    w.filed = (*w.filed, b.digest)
 
 
 def _flush(

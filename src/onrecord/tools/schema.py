@@ -13,7 +13,7 @@ from onrecord.tools.forms import Form, Unfit, Unsupported, shown_name, whole_rea
 from onrecord.tools.issues import Issue, listed, resolved
 from onrecord.tools.problems import compiled
 
-__all__ = ("Misfit", "output_schema")
+__all__ = ("output_schema",)
 
 VALUE = "value"
 
@@ -86,7 +86,7 @@ def _decoded(text: str) -> Json:
         raise OutputInvalid("is nested too deeply") from None
 
 
-class Misfit(OutputInvalid):
+class _Misfit(OutputInvalid):
     """For the model that is asked again, ``problem`` names properties that only its answer has; ``public`` does not."""
 
     def __init__(self, problem: str, *, path: str, public: str) -> None:
@@ -94,9 +94,9 @@ class Misfit(OutputInvalid):
         self.public = public
 
 
-def _invalid(issues: Sequence[Issue], known: frozenset[str]) -> Misfit:
+def _invalid(issues: Sequence[Issue], known: frozenset[str]) -> _Misfit:
     masked = [issue._replace(path=tuple(_masked(part, known) for part in issue.path)) for issue in issues]
-    return Misfit(listed(issues), path=".".join(issues[0].path), public=listed(masked))
+    return _Misfit(listed(issues), path=".".join(issues[0].path), public=listed(masked))
 
 
 def _masked(part: str, known: frozenset[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from threading import Lock
 from typing import Any, cast
 
@@ -94,12 +94,16 @@ def chain_of(units: Log[Unit], key: str) -> _Chain:
     return held
 
 
+def _members(filed: tuple[str, ...]) -> Collection[str]:
+    return filed if len(filed) <= KEPT_FILED else frozenset(filed)
+
+
 def file_receipt(turn: Turn, request: Request, wire: Wire) -> Receipt:
     """The receipt of a request; texts that were never filed in this session are filed first."""
     key = turn.session.digest_key
     units = request.conversation.units
     chain = chain_of(units, key)
-    view, settings, filed = request.view, request.settings, turn.working.filed
+    view, settings, filed = request.view, request.settings, _members(turn.working.filed)
     pieces, marks = chain.marked
     if pieces is not request.pieces or any(m.digest not in filed for m in marks):
         # The same tuple comes back from turn to turn, so that its marks are made once.
