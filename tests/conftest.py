@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import socket
 import tempfile
 import time
@@ -15,6 +16,12 @@ from gates.coverage_floors import problems as coverage_problems
 
 CATEGORIES = frozenset({"unit", "integration", "live", "bench", "docs"})
 WHOLE_RUN = "not bench and not live"  # what `make test` measures
+
+
+def pytest_configure() -> None:
+    """A run in the background inherits an ignored Ctrl-C, and would hand that on to the programs it presses it in."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # ---- one category per module --------------------------------------------------------------------------------------
