@@ -12,42 +12,16 @@ from onrecord.agent import Agent
 from onrecord.conversation.inputs import Happened, Said, Started, Woke
 from onrecord.conversation.outgoing import Outcome, Wake
 from onrecord.errors import UsageError
-from onrecord.models.request import Piece, Reading, Shape
 from onrecord.testing import FakeEffects, ScriptedModel
-from onrecord.turn.director import Brief, Query, Stage
+from onrecord.turn.director import Brief, Stage
 from onrecord.turn.options import Silenced
 from onrecord.turn.turn import Turn
 from tests.turn.acting import last_answer, read, tool, turn
+from tests.turn.directing import played, query
 
 pytestmark = pytest.mark.unit
 
 AT = datetime(2026, 9, 21, 12, tzinfo=UTC)
-PLAIN = Shape(name="plain", schema={"type": "object"}, read=lambda r: Reading(text=r.text, value=r.text))
-Script = Callable[[Turn, Stage], Awaitable[None]]
-
-
-class Directed:
-    """A director that is one function."""
-
-    def __init__(self, script: Script) -> None:
-        self.script = script
-
-    async def direct(self, turn: Turn, stage: Stage, /) -> None:
-        await self.script(turn, stage)
-
-
-def query(key: str = "understand") -> Query[str]:
-    """A question to the model whose answer is its text."""
-    return Query(key=key, pieces=(Piece(source="q", text="Q", place="trailing"),), shape=PLAIN)
-
-
-async def played(script: Script, *answers: Any, judge: Any = (), given: Any = "hi", **more: Any) -> Any:
-    """One turn under a director."""
-    options = {name: more.pop(name) for name in ("session", "options", "effects") if name in more}
-    agent: Agent[Any, Any] = Agent(ScriptedModel(*answers, judge=judge), director=Directed(script), **more)
-    return await turn(agent, given, **options)
-
-
 # ---- silenced and ignored --------------------------------------------------------------------------------------------
 
 

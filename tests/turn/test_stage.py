@@ -11,7 +11,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.inputs import Ask
 from onrecord.errors import UsageError
 from onrecord.governance.rules import after_tool, before_tool
-from onrecord.models.request import Piece, Reading, Shape
+from onrecord.models.request import Piece
 from onrecord.record.kinds import (
     DataPatched,
     RoundSettled,
@@ -19,38 +19,13 @@ from onrecord.record.kinds import (
 )
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.tool import Permission, ToolContext, ToolResult, Validity
-from onrecord.turn.director import Acted, Brief, Query, Spoken, Stage
+from onrecord.turn.director import Acted, Brief, Spoken, Stage
 from onrecord.turn.moments import Allow, Deny, Hooks
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Named, bodies, kinds, read, told, tool, turn
+from tests.turn.directing import PLAIN, Directed, played, query
 
 pytestmark = pytest.mark.unit
-
-PLAIN = Shape(name="plain", schema={"type": "object"}, read=lambda r: Reading(text=r.text, value=r.text))
-Script = Callable[[Turn, Stage], Awaitable[None]]
-
-
-class Directed:
-    """A director that is one function."""
-
-    def __init__(self, script: Script) -> None:
-        self.script = script
-
-    async def direct(self, turn: Turn, stage: Stage, /) -> None:
-        await self.script(turn, stage)
-
-
-def query(key: str = "understand") -> Query[str]:
-    """A question to the model whose answer is its text."""
-    return Query(key=key, pieces=(Piece(source="q", text="Q", place="trailing"),), shape=PLAIN)
-
-
-async def played(script: Script, *answers: Any, judge: Any = (), given: Any = "hi", **more: Any) -> Any:
-    """One turn under a director."""
-    options = {name: more.pop(name) for name in ("session", "options", "effects") if name in more}
-    agent: Agent[Any, Any] = Agent(ScriptedModel(*answers, judge=judge), director=Directed(script), **more)
-    return await turn(agent, given, **options)
-
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +11,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.conversation.messages import Round
 from onrecord.conversation.outgoing import Outcome, Wake
-from onrecord.models.request import Piece, Reading, Shape
+from onrecord.models.request import Reading, Shape
 from onrecord.record.kinds import (
     DataPatched,
     OutcomeFiled,
@@ -23,37 +22,12 @@ from onrecord.record.kinds import (
 )
 from onrecord.testing import FakeEffects, ScriptedModel, call, reply
 from onrecord.tools.tool import ToolResult
-from onrecord.turn.director import Brief, Query, Stage
+from onrecord.turn.director import Brief, Stage
 from onrecord.turn.turn import Turn
 from tests.turn.acting import bodies, tool, turn
+from tests.turn.directing import PLAIN, Directed, played, query
 
 pytestmark = pytest.mark.unit
-
-PLAIN = Shape(name="plain", schema={"type": "object"}, read=lambda r: Reading(text=r.text, value=r.text))
-Script = Callable[[Turn, Stage], Awaitable[None]]
-
-
-class Directed:
-    """A director that is one function."""
-
-    def __init__(self, script: Script) -> None:
-        self.script = script
-
-    async def direct(self, turn: Turn, stage: Stage, /) -> None:
-        await self.script(turn, stage)
-
-
-def query(key: str = "understand") -> Query[str]:
-    """A question to the model whose answer is its text."""
-    return Query(key=key, pieces=(Piece(source="q", text="Q", place="trailing"),), shape=PLAIN)
-
-
-async def played(script: Script, *answers: Any, judge: Any = (), given: Any = "hi", **more: Any) -> Any:
-    """One turn under a director."""
-    options = {name: more.pop(name) for name in ("session", "options", "effects") if name in more}
-    agent: Agent[Any, Any] = Agent(ScriptedModel(*answers, judge=judge), director=Directed(script), **more)
-    return await turn(agent, given, **options)
-
 
 # ---- wakes and lines -------------------------------------------------------------------------------------------------
 
