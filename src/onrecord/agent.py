@@ -182,6 +182,10 @@ def _order(
         session = SessionKey(effects.nonce())
     elif isinstance(session, (str, SessionKey)):
         session = session_key(session)
+        if not session.id.strip():
+            raise UsageError(
+                "a session needs a name that is not blank", hint="without session= each turn gets one of its own"
+            )
     elif not isinstance(given := cast(object, session), Session):
         waits = isinstance(given, Awaitable)
         raise UsageError(

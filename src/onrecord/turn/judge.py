@@ -16,6 +16,7 @@ from onrecord.turn.listen import listen
 from onrecord.turn.moments import Stop
 from onrecord.turn.receipt import file_receipt
 from onrecord.turn.turn import Turn
+from onrecord.turn.verdicts import fingerprint
 
 if TYPE_CHECKING:
     from onrecord.turn.director import Query
@@ -56,11 +57,14 @@ async def ask_silently(
 
 async def consult(turn: Turn, query: Query[T], *, where: str, model: Model | None = None) -> T:
     """What `Turn.consult` does: the reply read by the query's shape."""
-    raw = turn.done.get(f"consult/{query.key}")
+    # By the question too: two features may choose one key, and must not read each other's replies.
+    asked = (query.pieces, query.shape.name, query.shape.schema, query.carries_input, query.max_tokens)
+    mark = f"consult/{query.key}:{fingerprint(turn, (where, *asked, model.card.name if model else ''))}"
+    raw = turn.done.get(mark)
     if raw is not None:
         held = raw if isinstance(raw, Round) else msgspec.json.decode(raw, type=Round)
     else:
         turn.number += 1
         held = await ask_silently(turn, query, "consult", f"{turn.id}/{query.key}/r{turn.number - 1}", where, model)
-        turn.done[f"consult/{query.key}"] = held
+        turn.done[mark] = held
     return query.shape.read(held).value
