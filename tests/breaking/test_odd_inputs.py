@@ -73,7 +73,8 @@ KEYS = ["é/..%2f%00\n", "a\0b", "k" * 10_240, "a:b~1", "a%3Ab~1", " padded ", "
 
 @pytest.mark.parametrize(
     "given",
-    ["\u202etxet\u202c 🙂", "nul \0 nul", "x" * 1_000_000, Said((Image(data=b"x" * 2_000_000),)), Said("hi", key="k" * 10_240),
+    ["\u202etxet\u202c 🙂", "nul \0 nul", "x" * 1_000_000, Said((Image(data=b"x" * 2_000_000),)),
+     Said("hi", key="k" * 10_240),
      Said("hi", at=datetime(2026, 1, 1, tzinfo=UTC)), Happened("e", key="k", payload={"n": 10**40})],
     ids=range(7),
 )  # fmt: skip
