@@ -7,6 +7,7 @@ import atexit
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from onrecord.conversation.outgoing import Delta, TextDelta
@@ -81,24 +82,36 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             code="sync-in-loop",
             hint="await agent.turn(...) there, or make the tool a plain function, which runs in a thread",
         )
-    tasks: list[asyncio.Task[Any] | None] = []
-    left = threading.Event()
+    # Not a concurrent Future: an interrupt inside its lock can leave both threads waiting for it.
+    ended: SimpleQueue[asyncio.Task[T]] = SimpleQueue()
+    tasks: list[asyncio.Task[T]] = []
+    left: list[bool] = []
 
-    async def working() -> T:
-        tasks.append(asyncio.current_task())
-        if left.is_set():
+    def start() -> None:
+        if left:
             work.close()
-            raise asyncio.CancelledError
-        return await work
+            return
+        tasks.append(loop.create_task(work))
+        tasks[0].add_done_callback(ended.put)
+
+    def stop() -> None:
+        for task in tasks:
+            task.cancel()
+            task.add_done_callback(_seen)
 
     try:
-        return asyncio.run_coroutine_threadsafe(working(), loop).result()
-    except BaseException:  # an interrupt may come anywhere, also before there is a future to cancel
-        left.set()
-        for task in tasks:
-            if task is not None and not task.done():
-                loop.call_soon_threadsafe(task.cancel)
+        loop.call_soon_threadsafe(start)
+        return ended.get().result()
+    except BaseException:  # an interrupt may come anywhere, also before there is a task to cancel
+        left.append(True)
+        loop.call_soon_threadsafe(stop)
         raise
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """How a task ends that nobody waits for any more is no news to report."""
+    if not task.cancelled():
+        task.exception()
 
 
 def stream(make: Callable[[], TurnStream[T]]) -> Iterator[str | TurnResult[T]]:
