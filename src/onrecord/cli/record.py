@@ -90,7 +90,9 @@ def _export(kinds: Any, shared: argparse.ArgumentParser) -> None:
         "with a key of this file, so that it can be given away: none of the store's digests is in it.",
         "  onrecord record export talk.db ana -o ana.jsonl\n  onrecord record export talk.db ana | gzip > ana.jsonl.gz",
     )  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (standard output)")
+    # Two arguments, since Python versions write an option with two names in different ways.
+    parser.add_argument("--output", metavar="FILE", help="where to write it (standard output); -o FILE for short")
+    parser.add_argument("-o", dest="output", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.set_defaults(run=export, parser=parser)
 
 
