@@ -7,7 +7,7 @@ own short code or type and nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
@@ -37,24 +37,15 @@ def _any(*words: str) -> re.Pattern[str]:
     return re.compile("|".join(words), re.IGNORECASE)
 
 
-_BELOW_500: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
-    (
-        "context",
-        _any(
-            r"context[ _-]?(length|window|size)", r"maximum context", r"prompt is too long", r"input is too long",
-            r"too many (input )?tokens", r"exceeds? the (maximum|limit|model).{0,40}tokens?",
-            r"token count.{0,40}exceeds", r"reduce the length of the (messages|prompt|input)",
-        ),
-    ),
-    ("entitlement", _any(r"plan does(n't| not) include", r"\bupgrade (to|your plan)", r"no api access")),
-    (
-        "quota",
-        _any(
-            r"insufficient[ _](quota|balance|credits?|funds)", r"usage[ _]limit[ _]reached",
-            r"(weekly|monthly) (usage )?limit", r"credit balance is too low", r"余额不足", r"额度(已|不足|用)",
-            r"欠费", r"配额(已|不足)",
-        ),
-    ),
+_TOO_LONG = _any(
+    r"context[ _-]?(length|window|size)", r"maximum context", r"prompt is too long", r"input is too long",
+    r"too many (input )?tokens", r"exceeds? the (maximum|limit|model).{0,40}tokens?", r"token count.{0,40}exceeds",
+    r"reduce the length of the (messages|prompt|input)",
+)  # fmt: skip
+_PLAN = _any(r"plan does(n't| not) include", r"\bupgrade (to|your plan)", r"no api access")
+_USED_UP = _any(
+    r"insufficient[ _](quota|balance|credits?|funds)", r"usage[ _]limit[ _]reached", r"(weekly|monthly) (usage )?limit",
+    r"credit balance is too low", r"余额不足", r"额度(已|不足|用)", r"欠费", r"配额(已|不足)",
 )  # fmt: skip
 _NO_MODEL = _any(
     r"model[ _]not[ _]found", r"\bmodel\b.{0,120}\b(does not exist|not found|is not available)", r"unsupported model",
@@ -112,37 +103,35 @@ def is_content_array_related_error(problem: object) -> bool:
     return problem is not None and _ARRAYS.search(str(problem)) is not None
 
 
-def kind_of_answer(status: int | None, text: str) -> ErrorKind:  # noqa: PLR0911, C901, PLR0912 - a table, first match wins
+_ANY_STATUS = range(1000)  # with 0 for a status that is not known
+_NOT_5XX = range(500)
+_KINDS: tuple[tuple[ErrorKind, Container[int], re.Pattern[str] | None], ...] = (
+    ("timeout", {408}, None),
+    ("invalid", range(300, 400), None),
+    ("context", _NOT_5XX, _TOO_LONG),
+    ("entitlement", _NOT_5XX, _PLAN),
+    ("quota", _NOT_5XX, _USED_UP),
+    ("model", _ANY_STATUS, _NO_MODEL),
+    ("auth", {401, 403}, None),
+    ("auth", _ANY_STATUS, _BAD_KEY),
+    ("quota", {402}, None),
+    ("model", {404}, None),
+    ("rate", {429}, None),
+    ("content", _ANY_STATUS, _CONTENT),
+    ("overload", {409, 425, *range(500, 1000)}, None),
+    ("rate", _ANY_STATUS, _RATE),
+    ("overload", _ANY_STATUS, _OVERLOAD),
+    ("timeout", _ANY_STATUS, _TIMED_OUT),
+    ("invalid", range(400, 500), None),
+)
+"""What a failed answer is, by its status and its words (None: whatever they are). The first row that fits decides."""
+
+
+def kind_of_answer(status: int | None, text: str) -> ErrorKind:
     """The kind of a failed answer by its status (None: not known) and what its body says."""
-    if status == 408:
-        return "timeout"
-    if status is not None and 300 <= status < 400:
-        return "invalid"
-    if status is None or status < 500:
-        for kind, words in _BELOW_500:
-            if words.search(text):
-                return kind
-    if _NO_MODEL.search(text):
-        return "model"
-    if status in {401, 403} or _BAD_KEY.search(text):
-        return "auth"
-    if status == 402:
-        return "quota"
-    if status == 404:
-        return "model"
-    if status == 429:
-        return "rate"
-    if _CONTENT.search(text):
-        return "content"
-    if status is not None and (status >= 500 or status in {409, 425}):
-        return "overload"
-    if _RATE.search(text):
-        return "rate"
-    if _OVERLOAD.search(text):
-        return "overload"
-    if _TIMED_OUT.search(text):
-        return "timeout"
-    return "invalid" if status is not None and 400 <= status < 500 else "unknown"
+    known = status or 0
+    fits = (kind for kind, statuses, words in _KINDS if known in statuses and (words is None or words.search(text)))
+    return next(fits, "unknown")
 
 
 def kind_of_exception(problem: BaseException) -> ErrorKind:
