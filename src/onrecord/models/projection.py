@@ -51,7 +51,7 @@ class Projection(UnitBytes):
 
     def extend(self, request: Request, /, limit: int = SLICE) -> int:
         """Encodes up to ``limit`` units that the request shows and no lane has yet; returns how many are left."""
-        lane, stop = self._lane(request)
+        lane, stop = _lane_of(self, request)
         until = min(stop, lane.stop + limit)
         lane.extend(request.conversation.units, until, self, request.scope)
         return stop - until
@@ -62,20 +62,21 @@ class Projection(UnitBytes):
         if latest is not None and _is_same(latest.request, request):  # what was projected goes out, as nearly always
             lane, placed = latest.lane, latest.turn
         else:
-            (lane, _), placed = self._lane(request), _placed(request.pieces)[1]
+            (lane, _), placed = _lane_of(self, request), _placed(request.pieces)[1]
         turn = "\n\n".join(placed)
         lane.sent = Sent(request.view, request.own, request.carries, turn, len(request.conversation.units))
 
-    def _lane(self, request: Request) -> tuple[Lane, int]:
-        units = request.conversation.units
-        size, low, high = len(units), -1, 0
-        for span in request.view.spans:
-            if isinstance(span, Span) and span.stop > span.start:
-                low = span.start if low < 0 or span.start < low else low
-                high = max(high, span.stop)
-        if low < 0:
-            return Lane(), 0
-        return lane_for(units, (self.protocol, self.version, self.profile, request.scope), low), min(high, size)
+
+def _lane_of(wires: Projection, request: Request) -> tuple[Lane, int]:
+    units = request.conversation.units
+    size, low, high = len(units), -1, 0
+    for span in request.view.spans:
+        if isinstance(span, Span) and span.stop > span.start:
+            low = span.start if low < 0 or span.start < low else low
+            high = max(high, span.stop)
+    if low < 0:
+        return Lane(), 0
+    return lane_for(units, (wires.protocol, wires.version, wires.profile, request.scope), low), min(high, size)
 
 
 class _Assembly:
@@ -87,7 +88,7 @@ class _Assembly:
 
     def __init__(self, wires: Projection, request: Request) -> None:
         self.wires, self.request = wires, request
-        self.lane, stop = wires._lane(request)  # noqa: SLF001 - the two halves of one module
+        self.lane, stop = _lane_of(wires, request)
         if self.lane.stop < stop:
             self.lane.extend(request.conversation.units, stop, wires, request.scope)
         self.joiner: Joiner
