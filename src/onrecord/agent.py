@@ -25,7 +25,7 @@ from onrecord.turn.director import Brief, Director, Solo
 from onrecord.turn.effects import Effects, PlainEffects
 from onrecord.turn.moments import Feature, Hooks
 from onrecord.turn.plan import Plan, compile_plan, flatten
-from onrecord.turn.result import TurnResult
+from onrecord.turn.result import O, TurnResult
 from onrecord.turn.stream import TurnStream
 from onrecord.turn.take import Order, take
 from onrecord.turn.turn import Turn
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
 
     # Defaults of type variables come with Python 3.13; type checkers know them everywhere.
     C = DefaultTypeVar("C", default=object)
-    O = DefaultTypeVar("O", default=str)  # noqa: E741 - the output type's usual name in this library
 else:
     C = TypeVar("C")
-    O = TypeVar("O")  # noqa: E741 - the output type's usual name in this library
 
 T = TypeVar("T")
 MAX_ROUNDS = 50

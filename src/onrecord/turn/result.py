@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from msgspec import Struct
 
@@ -18,7 +18,13 @@ from onrecord.session.store import Change
 
 __all__ = ("OutputSource", "Status", "TurnResult")
 
-O = TypeVar("O")  # noqa: E741  # the output type's conventional name in this library's signatures
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    # Defaults of type variables come with Python 3.13; type checkers know them everywhere.
+    O = DefaultTypeVar("O", default=str)  # noqa: E741 - the output type's name in every signature of the library
+else:
+    O = TypeVar("O")  # noqa: E741 - as above
 
 Status = Literal["answered", "silent", "paused", "deferred", "ignored", "interrupted", "refused", "failed"]
 OutputSource = Literal["model", "fallback", "canned"]

@@ -6,17 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, Self
 
 from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.outgoing import Delta, TextDelta
 from onrecord.errors import UsageError
-from onrecord.turn.result import TurnResult
+from onrecord.turn.result import O, TurnResult
 from onrecord.turn.turn import Turn
 
 __all__ = ("TurnStream",)
-
-O = TypeVar("O")  # noqa: E741  # the output type's conventional name in this library's signatures
 
 Run = Callable[[Callable[[Delta], None], Callable[[Turn], None]], Awaitable[TurnResult[O]]]
 

@@ -48,7 +48,7 @@ from onrecord.turn.verdicts import file_verdict
 
 __all__ = ("Order", "take")
 
-I = TypeVar("I", bound=Input)  # noqa: E741  # an input, whatever its kind
+SomeInput = TypeVar("SomeInput", bound=Input)
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -253,7 +253,7 @@ def _admitted(turn: Turn) -> int | None:
     return next((at for at in range(len(units) - 1, -1, -1) if units[at].id == id), None)
 
 
-async def _input_hooks(turn: Turn, input: I) -> I:
+async def _input_hooks(turn: Turn, input: SomeInput) -> SomeInput:
     for hook in turn.plan.on["input"]:
         try:
             verdict = await hook.call(turn, input)
@@ -267,7 +267,7 @@ async def _input_hooks(turn: Turn, input: I) -> I:
             raise MessageDenied("input", hook.name, verdict.reason)
         if verdict.value is not UNSET:
             file_verdict(turn, "input", hook.name, "allow", verdict.why, before=input, after=verdict.value)
-            input = cast(I, verdict.value)
+            input = cast(SomeInput, verdict.value)
         elif verdict.why:
             file_verdict(turn, "input", hook.name, "allow", verdict.why, before=input)
     return input
