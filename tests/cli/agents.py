@@ -56,7 +56,7 @@ class Paced:
 @tool
 async def wait() -> str:
     """Waits for long."""
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()  # for good: only an interruption ends it
     return "done"
 
 
@@ -88,7 +88,7 @@ class Obedient:
             return
         if "linger" in last.text:
             yield TextChunk("Well")
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()  # for good: only an interruption ends it
         for name in ("book", "form", "sure"):
             if name in last.text:
                 args = '{"city": "Porto"}' if name == "book" else "{}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -148,8 +147,6 @@ def test_the_demo_under_make_survives_ctrl_c(folder: Path) -> None:
         f"demo:\n\t@if [ -t 0 ]; then {sys.executable} -m onrecord chat cli_paced.py --store t.db; fi\n",
         encoding="utf-8",
     )
-    if shutil.which("make") is None:
-        pytest.skip("no make here")
     with Person("make", "demo", folder=folder) as person:
         person.sees("> ")
         person.types("slow")

@@ -76,7 +76,7 @@ class Signalled:
         yield TextChunk("Half")
         await asyncio.sleep(0.01)
         signal.raise_signal(signal.SIGINT)
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()  # for good: only the signal ends it
         yield TextChunk(" and whole")
         yield Finished(finish="stop")
 

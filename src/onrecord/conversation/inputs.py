@@ -209,14 +209,14 @@ def check_input(input: Input) -> None:
                     msgspec.json.encode([p for p in input.content if isinstance(p, Text)]), type=list[Text]
                 )
         msgspec.json.decode(msgspec.json.encode(bare), type=type(bare))
-        if isinstance(input, (Said, Woke)) and input.at is not None and input.at.utcoffset() is None:
-            raise ValueError("its time has no UTC offset, so nobody knows which instant it is")  # noqa: TRY301 - told below
     except UnicodeEncodeError:
         wrong = "it holds text that is not valid Unicode (half of a surrogate pair)"
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         wrong = str(error)
     else:
-        return
+        if not isinstance(input, (Said, Woke)) or input.at is None or input.at.utcoffset() is not None:
+            return
+        wrong = "its time has no UTC offset, so nobody knows which instant it is"
     raise UsageError(
         f"{type(input).__name__} cannot be recorded: {wrong}",
         code="input-invalid",

@@ -128,7 +128,8 @@ class Log(Sequence[T]):
             return True
         return self._shared.items[: self._size] == other._shared.items[: self._size]
 
-    __hash__ = None  # type: ignore[assignment]  # equal by items, like every sequence of values
+    # Equal by items, which grow: no key for a dict.
+    __hash__ = None  # type: ignore[assignment]  # Python's way to say so, for which type checkers have no type
 
     def __reduce__(self) -> tuple[type[Log[T]], tuple[list[T]]]:
         """Its items alone go elsewhere: what is kept beside them belongs to this process and is made again."""
