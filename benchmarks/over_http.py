@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import statistics
 import time
 import warnings
@@ -32,6 +33,10 @@ __all__ = ("Pair", "measured", "table")
 
 DELTAS = 2000
 LONG = 10_000
+HELLO = json.dumps({
+    "model": "mock-1",
+    "messages": [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": "hello"}],
+}).encode()  # fmt: skip
 _names = count()
 
 
@@ -83,6 +88,12 @@ class Ours:
         """One turn with calls."""
         return (await self.agent(f"rounds/{script}", tools=True).turn("look it up")).text
 
+    async def exchange(self, body: bytes) -> bytes:
+        """A body sent and its answer read, over the transport alone."""
+        url, headers = f"{self.base}/text/v1/chat/completions", {"authorization": "Bearer k"}
+        async with post(url, body, headers=headers, provider="bench") as reply:
+            return await reply.read()
+
     async def stream(self, count: int, pause: int, first: Callable[[], None]) -> int:
         """The deltas of one streamed turn; ``first`` is called at the first."""
         seen = 0
@@ -112,6 +123,13 @@ def _cpu(act: Callable[[Side], Awaitable[object]], times: int) -> Measure:
         return (time.process_time() - start) / times * 1e6
 
     return measure
+
+
+async def _exchange(side: Side) -> str:
+    """What the simple turn of the plain loop does, for us by the transport alone."""
+    if isinstance(side, PlainLoops):
+        return await side.simple()
+    return str(json.loads(await side.exchange(HELLO))["choices"][0]["message"]["content"])
 
 
 async def _delta(side: Side) -> float:
@@ -199,7 +217,7 @@ def _crowd(sessions: int, waits: list[float]) -> Measure:
     return measure
 
 
-async def _sending(base: str, ours: Ours, times: int = 20) -> float:
+async def _sending(ours: Ours, times: int = 20) -> float:
     """CPU of sending the bytes of the long turn and reading the answer, over the transport alone."""
     session = session_of(LONG)
     agent = ours.agent("text")
@@ -211,9 +229,7 @@ async def _sending(base: str, ours: Ours, times: int = 20) -> float:
     gc.collect()
     start = time.process_time()
     for _ in range(times):
-        url, headers = f"{base}/text/v1/chat/completions", {"authorization": "Bearer k"}
-        async with post(url, sent[0], headers=headers, provider="bench") as reply:
-            await reply.read()
+        await ours.exchange(sent[0])
     return (time.process_time() - start) / times * 1e6
 
 
@@ -234,6 +250,7 @@ async def _compare(base: str, rounds: int, only: str) -> list[Pair]:
     plain, ours = PlainLoops(base), Ours(base)
     waits: dict[int, list[float]] = {64: [], 256: []}  # p99 over p50, by sessions
     rows: list[tuple[str, str, Measure, float]] = [
+        ("one exchange, transport alone", "us CPU", _cpu(_exchange, 30), 0),
         ("simple turn", "us CPU", _cpu(lambda s: s.simple(), 30), 1.5),
         ("five tool rounds", "us CPU", _cpu(lambda s: s.tools("5x1"), 8), 1.5),
         ("one round of eight tools", "us CPU", _cpu(lambda s: s.tools("1x8"), 12), 1.5),
@@ -253,7 +270,7 @@ async def _compare(base: str, rounds: int, only: str) -> list[Pair]:
     if (first := named.get("first delta")) is not None:
         pairs.append(_figure("first delta, later by", "ms", (first.ours - first.plain) / 1000, 0.3))
     if (long := named.get(f"turn after {LONG:,} messages")) and (short := named.get("turn after 10 messages")):
-        beyond = long.ours - short.ours - await _sending(base, ours)
+        beyond = long.ours - short.ours - await _sending(ours)
         pairs.append(_figure("a message of history, beyond sending", "us", beyond / (LONG - 10), 0.3))
     pairs += [
         _figure(f"{size} sessions, p99 over p50", "times", statistics.median(seen), 2.5)
