@@ -49,6 +49,7 @@ FOUND: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("call +351 912 345 678", {"phone": S}, {"phone": "+351 912 345 678"}),
     ("my order is AB-1234", {"order_id": S}, {"order_id": "AB-1234"}),
     ("código RES42", {"codigo": S}, {"codigo": "RES42"}),
+    ("my order of 2026-05-03", {"order_id": S}, {}),
     ("a double suite please", {"bed": BED}, {"bed": "double suite"}),
     ("a DOUBLE bed", {"bed": BED}, {"bed": "double"}),
     ("a dubble", {"bed": BED}, {}),
@@ -123,7 +124,7 @@ def test_language(texts: list[str], language: str) -> None:
 
 def test_words_compare_across_forms_and_languages() -> None:
     """Plurals, verb forms, everyday words of three languages, identifiers, scripts without spaces."""
-    assert roots("get_prices") == ["get", *roots("price")] or roots("get_prices") == roots("price")
+    assert roots("get_prices") == roots("getPrice") == roots("price")
     assert roots("Booking rooms") == roots("reservar quartos")
     assert roots("宿泊料金") == ["宿泊", "泊料", "料金"]
     assert fold("São Ímpar") == "sao impar"
