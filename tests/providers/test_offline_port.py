@@ -215,6 +215,21 @@ def test_wire_is_what_it_was_shown() -> None:
     assert MODEL.wire(made).issues == ()
 
 
+def test_wire_holds_context_and_corrections_of_a_round_and_nothing_that_a_swap_hides() -> None:
+    """In the order of the conversation; a result swapped for nothing is not there."""
+    round_ = Round(
+        id="r",
+        before=(ContextMessage(id="b", content=(Text("The lift is out of order."),)),),
+        calls=called("secret").calls,
+        revised=(ContextMessage(id="v", content=(Text("Be shorter."),), authority="developer"),),
+    )
+    swapped = View(spans=(Span(0, 1),), swaps=(Swap(unit=0, call=0, shows=()),))
+    before, model, after = json.loads(MODEL.wire(request(round_, view=swapped)).body)["units"]
+    assert before == {"role": "data", "text": "The lift is out of order."}
+    assert model["calls"][0]["result"] == ""
+    assert after == {"role": "developer", "text": "Be shorter."}
+
+
 def test_hears_transcripts() -> None:
     """What a person said aloud counts as their words; two messages in a row are one."""
     spoken = UserMessage(id="u", content=(Audio(data=b"RIFF", transcript="What does a stay cost"),))
