@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         for row in rows:
             held = {"provider": row.name, "usable": row.usable, "model": _named(row.name), "why": row.why}
-            screen.drawn(dumps(held).decode())
+            screen.json(dumps(held))
         return OK
     width = max(len(_named(row.name)) for row in rows)
     for row in rows:

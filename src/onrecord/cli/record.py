@@ -118,23 +118,29 @@ def _count(text: str) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Prints a session, or the list of sessions."""
-    from onrecord.cli.sources import held, is_store
+    from onrecord.cli.sources import held, is_store, stored_sessions
     from onrecord.cli.terminal import Screen
-    from onrecord.cli.timeline import session_lines, turn_lines
+    from onrecord.cli.timeline import about, session_lines, turn_lines
+    from onrecord.jsonio import dumps
 
     screen = Screen()
     if args.session is None and is_store(args.source):
-        for text in session_lines(args.source, args.tenant, screen, as_json=args.json):
-            screen.drawn(text)
+        sessions = stored_sessions(args.source, args.tenant)
+        if args.json:
+            for session in sessions:
+                screen.json(dumps(about(session)))
+        else:
+            for text in session_lines(args.source, sessions, screen):
+                screen.drawn(text)
         return OK
     found = held(args.source, args.session, tenant=args.tenant)
     entries = found.entries
     if args.turns is not None:
-        last = list(dict.fromkeys(entry.turn for entry in entries))[-args.turns :]
+        last = set(list(dict.fromkeys(entry.turn for entry in entries))[-args.turns :])
         entries = tuple(entry for entry in entries if entry.turn in last)
     if args.json:
         for entry in entries:
-            screen.drawn(found.codec.encode(entry).decode())
+            screen.json(found.codec.encode(entry))
     else:
         for text in turn_lines(entries, screen, whole=args.full, record=found.entries):
             screen.drawn(text)
