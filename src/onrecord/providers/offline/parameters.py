@@ -59,7 +59,7 @@ class Parameter:
 
     @cached_property
     def kind(self) -> str:
-        """choice, boolean, number, array, object, or what a string looks like (``any`` if unknown); none for all others."""
+        """choice, boolean, number, array, object, what a string looks like (``any`` if unknown), or none of these."""
         schema = self.schema
         if "const" in schema or isinstance(schema.get("enum"), list):
             return "choice"
