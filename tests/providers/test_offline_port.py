@@ -158,10 +158,11 @@ def test_the_yes_to_a_call_that_waits_is_no_yes_to_what_is_said_next() -> None:
     asked = "I am about to run book (city: Rome). This cannot be undone. Shall I go ahead?"
     said = Round(id="r", content=(Text(asked),))
     waits = called(None, status="asked", name="book")
-    units: list[Unit] = [person("Book a room in Rome."), said, person("yes"), waits, person("What is the price?")]
-    (chunk, *_) = chunks(request(*units, offers=tools))
-    assert isinstance(chunk, CallChunk)
-    assert chunk.name == "price"
+    for meanwhile in ("What is the price?", "Tell me the price in Oslo."):
+        units: list[Unit] = [person("Book a room in Rome."), said, person("yes"), waits, person(meanwhile)]
+        (chunk, *_) = chunks(request(*units, offers=tools))
+        assert isinstance(chunk, CallChunk)
+        assert chunk.name == "price"
 
 
 def test_reads_the_view_and_not_more() -> None:
