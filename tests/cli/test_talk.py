@@ -266,6 +266,29 @@ def test_a_turn_that_failed_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) ->
     assert "waiting for" not in out.getvalue()
 
 
+def test_a_reply_that_has_begun_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long its next word takes."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    class Slow(Signalled):
+        async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
+            yield TextChunk("One.\n")
+            for ahead in (0.0, 60.0, 60.0):
+                loop.ahead = ahead
+                await asyncio.sleep(0.001)
+            yield TextChunk("Two.")
+            yield Finished(finish="stop")
+
+    loop, out = Moved(), Terminal()
+    screen = Screen(out)
+    talk = Talk(Agent(Slow()), None, SessionKey("s"), screen, Keys(screen, "hi", live=True))
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        talk.runner = runner
+        talk.go_on()
+    assert out.getvalue() == "One.\nTwo.\n"
+
+
 def test_the_recap_says_how_the_last_answer_ended() -> None:
     """Interrupted, or a message that nobody answered."""
     store = MemoryStore()
