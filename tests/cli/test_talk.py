@@ -289,6 +289,14 @@ def test_a_reply_that_has_begun_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
     assert out.getvalue() == "One.\nTwo.\n"
 
 
+def test_the_last_entry_has_a_why_and_the_one_behind_it_is_not_there() -> None:
+    """A number that there is not is told, and the chat goes on."""
+    talk, shown = chat(Agent(ScriptedModel("Fine.")), "hi", "/why 5", "/why 6", "/quit")
+    assert len(talk.entries) == 6
+    assert "Why turn.closed (5)" in shown
+    assert "there is no entry 6" in shown
+
+
 def test_the_recap_says_how_the_last_answer_ended() -> None:
     """Interrupted, or a message that nobody answered."""
     store = MemoryStore()
