@@ -1,6 +1,6 @@
 """The models that need no network keep the promises of every model, and the suites see those that do not."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 
 from onrecord.errors import ModelError
 from onrecord.jsonio import Json
-from onrecord.models.chunks import CallChunk, Chunk, Finished
+from onrecord.models.chunks import CallChunk, Finished
 from onrecord.models.model import ModelCard, preset
 from onrecord.models.names import model_named
 from onrecord.models.request import Request, Wire
@@ -80,15 +80,8 @@ class Writes(ScriptedModel):
         return Wire(body=self.body(request), stable_until=self.stable)
 
 
-class Quotes(ScriptedModel):
-    """Fails with the words of the person."""
-
-    async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
-        raise ModelError("cannot answer canary-said", kind="overload", provider="p")
-        yield Finished()
-
-
 once_more = count()
+quoting = ModelError("no answer to canary-said", kind="overload", provider="p")
 bare = CallChunk(wire_id="", name="weather", raw_args='{"city":"Lund"}')
 WRONG: list[tuple[Any, str, MakeModel]] = [
     (ModelConformance, "test_a_card_says_who_the_model_is", Renamed),
@@ -104,7 +97,7 @@ WRONG: list[tuple[Any, str, MakeModel]] = [
     (ModelCallsTools, "test_a_call_comes_whole", lambda: ScriptedModel([call("weather", city="Oslo")])),
     (ModelCallsTools, "test_an_agent_runs_the_call", lambda: ScriptedModel("no call")),
     (ModelCallsTools, "test_without_tools_no_definition_is_sent", lambda: Writes(body=lambda _: b"weather")),
-    (ModelFails, "test_a_failure_is_a_model_error", Quotes),
+    (ModelFails, "test_a_failure_is_a_model_error", lambda: ScriptedModel(quoting)),
 ]
 
 

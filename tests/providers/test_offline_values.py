@@ -6,7 +6,8 @@ import pytest
 
 from onrecord.providers.offline.overlap import fold, likeness, roots, sentences
 from onrecord.providers.offline.parameters import parameters_of
-from onrecord.providers.offline.values import read_words
+from onrecord.providers.offline.scene import Line
+from onrecord.providers.offline.values import Hearing, find_values, read_words
 from onrecord.providers.offline.wording import is_no, is_yes, language_of
 
 pytestmark = pytest.mark.unit
@@ -100,6 +101,21 @@ def test_an_answer_is_read_freely(text: str, schema: dict[str, Any], expected: A
     """A text that answers the question for a value; courtesy and counter-questions are no values."""
     (one,) = parameters_of({"properties": {"guest": schema}})
     assert read_words([one], text, one).get("guest") == expected
+
+
+@pytest.mark.parametrize(("texts", "schema", "expected"), [
+    (("search for retry policy",), S, "retry policy"),
+    (("search for retry policy", "search"), S, None),
+    (("on 2026-05-03", "go on"), DATE, "2026-05-03"),
+    (("on 2026-05-03", "no, tomorrow"), DATE, None),
+    (("on Friday", "on 2026-05-03"), DATE, "2026-05-03"),
+    (("3 nights", "go on"), INT, 3),
+])  # fmt: skip
+def test_what_older_lines_still_give(texts: tuple[str, ...], schema: dict[str, Any], expected: Any) -> None:
+    """Values of a type, but no free text; and no date behind a day that only a clock could date."""
+    (one,) = parameters_of({"properties": {"query": schema}, "required": ["query"]})
+    lines = [Line(who="person", text=text) for text in texts]
+    assert find_values([one], lines, Hearing()).get("query") == expected
 
 
 @pytest.mark.parametrize(("text", "yes", "no"), [
