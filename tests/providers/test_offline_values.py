@@ -46,6 +46,7 @@ FOUND: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("05/06/2026", {"day": DATE}, {}),
     ("2026-13-40", {"day": DATE}, {}),
     ("mail ana@example.com now", {"email": S}, {"email": "ana@example.com"}),
+    ("mail ana@example.com now", {"email": S, "other_email": S}, {"email": "ana@example.com"}),
     ("see https://e.test/a?b=1.", {"url": S}, {"url": "https://e.test/a?b=1"}),
     ("call +351 912 345 678", {"phone": S}, {"phone": "+351 912 345 678"}),
     ("my order is AB-1234", {"order_id": S}, {"order_id": "AB-1234"}),
