@@ -72,6 +72,7 @@ def test_every_changed_character_of_an_export_is_named_with_its_line(cli: Cli, e
         (_with(lines, 0, lines[0].replace('"entries":', '"entries":1')), r"the header counts 1\d+ entries"),
         (lines[:said] + lines[said + 1 :], rf"entry {said - 1} is missing"),
         (lines[:-1], rf"the header counts {len(lines) - 1} entries, {len(lines) - 2} follow it"),
+        ([*lines, lines[-1]], rf"the header counts {len(lines) - 1} entries, {len(lines)} follow it"),
         (_with(lines, said, re.sub(r',"seal":"[^"]+"', "", lines[said])), rf"line {said + 1} has no seal"),
     ]
     for changed, told in damage:
@@ -140,7 +141,7 @@ def test_an_export_of_a_changed_record_does_not_hide_the_change(store: Path, cli
 def test_states_of_features_are_checked_with_their_agent(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without it verify says what it left out; with it a wrong state is named."""
+    """Without it verify says what it left out; with it a wrong one is named, and one that ends with its turn is none."""
     (tmp_path / "cli_folding.py").write_text(FOLDING, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -177,11 +178,15 @@ class Counter:
         return state + 1
 
 
+class Fleeting(Counter):
+    name, scope = "fleeting", "turn"
+
+
 class Counting:
     name = "counting"
 
     def hooks(self, spec):
-        return Hooks(folds=(Counter(),))
+        return Hooks(folds=(Counter(), Fleeting()))
 
 
 def agent():
