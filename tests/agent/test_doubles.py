@@ -6,13 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from onrecord.agent import Agent
+from onrecord.conversation.content import Text
 from onrecord.conversation.conversation import Conversation
+from onrecord.conversation.messages import ContextMessage, Note, Round, ToolCall, UserMessage
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ModelError
-from onrecord.models.request import Request
-from onrecord.testing import FakeEffects, ScriptedModel, call, raises, reply, wire
+from onrecord.models.request import Request, Span, Swap, View
+from onrecord.testing import FakeEffects, ScriptedModel, call, raises, reply, shown, wire
 from onrecord.turn.effects import PlainEffects
 from tests.turn.acting import read, tool, turn
 
@@ -59,6 +62,35 @@ def test_a_call_may_have_arguments_of_any_name() -> None:
     made = call("file", name="a.txt", wire_id="w1")
     assert (made.name, made.raw_args, made.wire_id) == ("file", '{"name":"a.txt"}', "w1")
     assert call("file").wire_id == "call_file"
+
+
+def test_a_request_is_shown_as_the_model_sees_it() -> None:
+    """Context before a round, swapped results without their notes, also one that shows nothing, and corrections."""
+    asked = ToolCall(
+        id="c0", wire_id="w", name="look", args={"at": 1}, status="returned", result=(Text("long"),),
+        notes=(Note("n", " noted"),),
+    )  # fmt: skip
+    held = Round(
+        id="r",
+        before=(ContextMessage(id="b", content=(Text("Before."),)),),
+        calls=(asked, replace(asked, id="c1"), replace(asked, id="c2")),
+        revised=(ContextMessage(id="v", content=(Text("Shorter."),), authority="developer"),),
+    )
+    model = ScriptedModel()
+    swaps = (Swap(unit=1, call=0, shows=(Text("short"),)), Swap(unit=1, call=1, shows=()))
+    request = Request(
+        purpose="speak", where="main/r0", pieces=(), model=model, own=2,
+        conversation=Conversation(units=Conversation().units.extend((UserMessage(id="u", content=()), held))),
+        view=View(spans=(Span(1, 2),), swaps=swaps),
+    )  # fmt: skip
+    assert shown(request)["messages"] == [
+        {"role": "data", "content": "Before."},
+        {"role": "assistant", "content": "", "calls": [{"name": "look", "args": {"at": 1}}] * 3},
+        {"role": "tool", "name": "look", "content": "short"},
+        {"role": "tool", "name": "look", "content": ""},
+        {"role": "tool", "name": "look", "content": "long noted"},
+        {"role": "developer", "content": "Shorter."},
+    ]
 
 
 async def test_the_clock_moves_when_it_is_told_to() -> None:

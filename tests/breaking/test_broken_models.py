@@ -14,9 +14,9 @@ from onrecord.errors import FeatureFailed, ModelError
 from onrecord.jsonio import DEEPEST
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk, ThinkingChunk
 from onrecord.models.request import Request
-from onrecord.session.memory import MemoryStore
 from onrecord.testing import ScriptedModel, reply
 from onrecord.turn.moments import Hooks
+from tests.breaking.keeping import kept
 from tests.turn.acting import Named, Result, results, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -29,12 +29,10 @@ def asks(raw: str, name: str = "lookup") -> CallChunk:
     return CallChunk(wire_id="w", name=name, raw_args=raw)
 
 
-async def kept(*script: Any) -> Result:
+async def ran(*script: Any) -> Result:
     """A turn over this script, stored and loaded again."""
     result = await turn(Agent(ScriptedModel(*script), tools=[tool()]))
-    async with MemoryStore() as store:
-        stored = await store.commit(result.change())
-        assert await store.load(stored.key) == stored
+    await kept(result)
     return result
 
 
@@ -57,7 +55,7 @@ async def kept(*script: Any) -> Result:
 )
 async def test_arguments_that_are_no_json_object_are_invalid(raw: str) -> None:
     """Broken, foreign, or nested so deep that somewhere they could not be written again."""
-    assert results(await kept([asks(raw)], "done")) == [("lookup", "invalid")]
+    assert results(await ran([asks(raw)], "done")) == [("lookup", "invalid")]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,7 @@ async def test_arguments_that_are_no_json_object_are_invalid(raw: str) -> None:
 )
 async def test_unusual_arguments_that_are_a_json_object_run(raw: str) -> None:
     """Deep but not too deep, wide, beyond 64 bits, a key twice, none at all."""
-    assert results(await kept([asks(raw)], "done")) == [("lookup", "returned")]
+    assert results(await ran([asks(raw)], "done")) == [("lookup", "returned")]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +96,9 @@ async def test_chunks_whose_fields_are_of_other_types_fail_the_call(chunk: Any) 
 
 async def test_words_that_are_no_unicode_are_kept_readable() -> None:
     """A pair of surrogates cut in two is whole again in the record; half of one is replaced."""
-    result = await kept(["ok \ud83d", "\ude00 and \ud83d"])
+    result = await ran(["ok \ud83d", "\ude00 and \ud83d"])
     assert (result.text, result.status) == ("ok 😀 and �", "answered")
-    result = await kept([asks("{}", "look\ud83dup")], "done")
+    result = await ran([asks("{}", "look\ud83dup")], "done")
     assert results(result) == [("look�up", "absent")]
 
 

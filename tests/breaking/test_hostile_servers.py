@@ -15,9 +15,9 @@ from onrecord.agent import Agent
 from onrecord.errors import ModelError
 from onrecord.providers.openai_chat.calls import CallParts
 from onrecord.providers.openai_chat.events import Call, Function
-from onrecord.session.memory import MemoryStore
 from onrecord.turn.result import TurnResult
 from tests.breaking.hostile import EVENT, HEADS, ODD, once, places, put, stream
+from tests.breaking.keeping import kept
 from tests.net.loopback import Loopback, Peer, serving
 from tests.providers.chat_server import HELLO, delta, model_at, status
 from tests.turn.acting import tool
@@ -32,9 +32,7 @@ async def asked(server: Loopback, **fields: Any) -> TurnResult[Any]:
     agent = Agent(model_at(server, **({"silence_s": 2.0} | fields)), tools=[tool()], rounds=1)
     async with asyncio.timeout(10):
         result = await agent.turn("hi")
-    async with MemoryStore() as store:
-        stored = await store.commit(result.change())
-        assert await store.load(stored.key) == stored
+    await kept(result)
     return result
 
 

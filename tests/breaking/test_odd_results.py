@@ -13,9 +13,9 @@ from onrecord.conversation.content import Text
 from onrecord.conversation.inputs import Ask
 from onrecord.errors import UsageError
 from onrecord.record.kinds import ModelReplied, ToolStarted
-from onrecord.session.memory import MemoryStore
 from onrecord.testing import ScriptedModel
 from onrecord.tools.tool import ToolResult
+from tests.breaking.keeping import kept
 from tests.turn.acting import Result, bodies, call, results, rounds_of, texts, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -29,9 +29,7 @@ async def ran(handler: Callable[..., Any], **args: Any) -> tuple[Result, str]:
     """A turn with one call of this handler, stored and loaded again; and what the model read."""
     model = ScriptedModel([call("lookup", **args)], "done")
     result = await turn(Agent(model, tools=[tool(handler=handler)]))
-    async with MemoryStore() as store:
-        stored = await store.commit(result.change())
-        assert (await store.load(stored.key) or stored).data == stored.data
+    await kept(result)
     return result, texts(model.requests[1])[0] if len(model.requests) > 1 else ""
 
 

@@ -15,9 +15,9 @@ from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import ToolCall
 from onrecord.errors import FeatureFailed, ModelError, TurnError, UsageError
 from onrecord.models.request import Piece, Request, Settings, Span, View, Wire
-from onrecord.session.memory import MemoryStore
 from onrecord.testing import ScriptedModel
 from onrecord.turn.moments import Allow, Deny, Hooks, Revise, Stop
+from tests.breaking.keeping import kept
 from tests.turn.acting import Named, Result, call, results, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -52,13 +52,6 @@ async def run(hooks: Hooks) -> Result:
         raise
     await kept(result)
     return result
-
-
-async def kept(result: Result) -> None:
-    """The result can be stored and its session loaded."""
-    async with MemoryStore() as store:
-        stored = await store.commit(result.change())
-        assert await store.load(stored.key) == stored
 
 
 @pytest.mark.parametrize("kind", [Deny, Stop, Revise])

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.session.memory import MemoryStore
 from onrecord.testing import ScriptedModel
 from onrecord.tools.tool import Validity
 from tests.breaking.exceptions import ENDS, ODD
+from tests.breaking.keeping import kept
 from tests.turn.acting import call, results, texts, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -23,9 +23,7 @@ async def told(fails: Any, **fields: Any) -> tuple[list[tuple[str, str]], str]:
     """How the one call of a turn ended and what the model read of it; the turn is stored and loaded again."""
     model = ScriptedModel([call("lookup")], "done")
     result = await turn(Agent(model, tools=[tool(handler=fails, **fields)]))
-    async with MemoryStore() as store:
-        stored = await store.commit(result.change())
-        assert await store.load(stored.key) == stored
+    await kept(result)
     return results(result), texts(model.requests[1])[0]
 
 

@@ -19,7 +19,8 @@ from onrecord.session.session import Session
 from onrecord.stores.sqlite import SqliteStore
 
 __all__ = (
-    "ASKING", "PACED", "RULED", "Cli", "Ran", "command", "entries_of", "environment", "run", "started", "stored",
+    "ASKING", "PACED", "RULED", "Cli", "Ran", "Terminal", "command", "entries_of", "environment", "run", "started",
+    "stored",
 )  # fmt: skip
 
 PACED = '''
@@ -174,6 +175,13 @@ def agent():
     )
     return Agent(model, name="Ruled", instructions="You sell rooms.", tools=[price], features=[not_paris, polite])
 '''
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 class Ran:

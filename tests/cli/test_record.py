@@ -101,6 +101,18 @@ def test_why_tells_the_message_the_texts_the_calls_and_the_answer(store: Path, c
         at = found.end()
 
 
+def test_why_tells_nothing_that_came_later(store: Path, cli: Cli) -> None:
+    """What a rule decided about a call had no part in the request that led to the call."""
+    entries = entries_of(store)
+    paused = next(e for e in entries if kind_of(e.body) == "turn.paused")
+    asked = next(e.seq for e in entries if e.turn == paused.turn and kind_of(e.body) == "model.requested")
+    told = [
+        int(seq) for seq in re.findall(r"^ *(\d+)  ", cli("record", "why", store, "ana", str(asked)).out, re.MULTILINE)
+    ]
+    assert told[-1] == asked
+    assert told == sorted(told)
+
+
 def test_why_takes_last_a_number_or_nothing(store: Path, cli: Cli, exported: Path) -> None:
     """In a record file the session is left out, and a number is an entry."""
     last = cli("record", "why", store, "ana", "last").out
@@ -218,3 +230,16 @@ def test_rules_and_retries_and_the_rest_have_words() -> None:
     told = "\n".join(why_lines(record, last_answer(record) or 0, Screen()))
     assert "The rule shorter sent back the answer: shorter, please." in told
     assert "nothing is not there, or found nothing:" in told
+
+
+def test_each_request_is_told_with_what_is_new_to_it() -> None:
+    """Results once, by the request that first had them; a text once, then as before."""
+    agent: Agent[Any, Any] = Agent(
+        ScriptedModel([call("one")], [call("two")], "Done."), tools=[tool("one"), tool("two")], instructions="Be brief."
+    )
+    result = asyncio.run(agent.turn("hi", session="s", effects=FakeEffects()))
+    record: Record[None] = Record(result.entries, lambda _: None)
+    told = "\n".join(why_lines(record, last_answer(record) or 0, Screen()))
+    assert told.count("asked again, now with what came of one.") == 1
+    assert told.count("asked again, now with what came of two.") == 1
+    assert (told.count("instructions: “Be brief.”"), told.count("instructions: as before")) == (1, 2)

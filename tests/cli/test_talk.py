@@ -19,7 +19,7 @@ from onrecord.cli.terminal import Keyboard, Screen
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.messages import AssistantMessage
 from onrecord.conversation.outgoing import Outcome
-from onrecord.errors import StoreError
+from onrecord.errors import ConfigurationError, StoreError
 from onrecord.models.chunks import Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Wire
@@ -31,6 +31,7 @@ from onrecord.tools.tool import Tool
 from onrecord.turn.director import Stage
 from onrecord.turn.moments import Hooks
 from onrecord.turn.turn import Turn
+from tests.cli.agents import Terminal
 
 pytestmark = pytest.mark.integration
 
@@ -235,6 +236,65 @@ def test_ends_that_are_no_answers_have_a_line_each() -> None:
     assert "  deferred: later" in lines
     assert lines[lines.index("See this.") + 1] == "  [image.png]"
     assert talk.code == 1
+
+
+class Moved(asyncio.SelectorEventLoop):
+    """A loop whose clock a test moves on."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
+def test_a_turn_that_failed_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whom it would have waited for is not told in the middle of the next turn."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def chosen(_: object) -> ScriptedModel:
+        raise ConfigurationError("no key is set")
+
+    loop, out = Moved(), Terminal()
+    screen = Screen(out)
+    keys = Keys(screen, "one", lambda: setattr(loop, "ahead", 60.0), "two", live=True)
+    talk = Talk(Agent(chosen), None, SessionKey("s"), screen, keys)
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        talk.runner = runner
+        talk.go_on()
+    assert out.getvalue().count("! no key is set") == 2
+    assert "waiting for" not in out.getvalue()
+
+
+def test_a_reply_that_has_begun_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long its next word takes."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    class Slow(Signalled):
+        async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
+            yield TextChunk("One.\n")
+            for ahead in (0.0, 60.0, 60.0):
+                loop.ahead = ahead
+                await asyncio.sleep(0.001)
+            yield TextChunk("Two.")
+            yield Finished(finish="stop")
+
+    loop, out = Moved(), Terminal()
+    screen = Screen(out)
+    talk = Talk(Agent(Slow()), None, SessionKey("s"), screen, Keys(screen, "hi", live=True))
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        talk.runner = runner
+        talk.go_on()
+    assert out.getvalue() == "One.\nTwo.\n"
+
+
+def test_the_last_entry_has_a_why_and_the_one_behind_it_is_not_there() -> None:
+    """A number that there is not is told, and the chat goes on."""
+    talk, shown = chat(Agent(ScriptedModel("Fine.")), "hi", "/why 5", "/why 6", "/quit")
+    assert len(talk.entries) == 6
+    assert "Why turn.closed (5)" in shown
+    assert "there is no entry 6" in shown
 
 
 def test_the_recap_says_how_the_last_answer_ended() -> None:

@@ -11,15 +11,10 @@ from onrecord.cli.reply import Reply, call_text
 from onrecord.cli.terminal import Keyboard, Screen, cut, plural, quoted, safe
 from onrecord.conversation.content import Citation, Mark
 from onrecord.conversation.outgoing import CallDelta, CitationDelta, MarkDelta, ReasoningDelta, SearchDelta, TextDelta
+from onrecord.jsonio import dumps, loads
+from tests.cli.agents import Terminal
 
 pytestmark = pytest.mark.unit
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize(
@@ -37,6 +32,15 @@ class Terminal(io.StringIO):
 def test_control_codes_are_shown_and_not_obeyed(text: str, shown: str) -> None:
     """Words of every script pass; what would steer a terminal becomes visible."""
     assert safe(text) == shown
+
+
+def test_json_is_the_same_value_and_steers_nothing() -> None:
+    """Control codes and marks that turn text around stand escaped; words of every script stand as they are."""
+    out = io.StringIO()
+    held = {"text": "日本 \x9b31m\x7f\u202eabc\u2028\u2066"}
+    Screen(out).json(dumps(held))
+    assert out.getvalue() == '{"text":"日本 \\u009b31m\\u007f\\u202eabc\\u2028\\u2066"}\n'
+    assert loads(out.getvalue()) == held
 
 
 def test_texts_are_cut_to_a_line() -> None:

@@ -8,7 +8,15 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from onrecord.cli.sources import Held
+from onrecord.cli.verify import Check, checks, gap_lines
+from onrecord.conversation.conversation import Conversation
+from onrecord.record.entry import Entry
+from onrecord.record.jsonl import EntryCodec
+from onrecord.session.session import Session
+from onrecord.testing.conformance.samples import turn
 from tests.cli.agents import Cli, started, stored
 
 pytestmark = pytest.mark.integration
@@ -64,6 +72,7 @@ def test_every_changed_character_of_an_export_is_named_with_its_line(cli: Cli, e
         (_with(lines, 0, lines[0].replace('"entries":', '"entries":1')), r"the header counts 1\d+ entries"),
         (lines[:said] + lines[said + 1 :], rf"entry {said - 1} is missing"),
         (lines[:-1], rf"the header counts {len(lines) - 1} entries, {len(lines) - 2} follow it"),
+        ([*lines, lines[-1]], rf"the header counts {len(lines) - 1} entries, {len(lines)} follow it"),
         (_with(lines, said, re.sub(r',"seal":"[^"]+"', "", lines[said])), rf"line {said + 1} has no seal"),
     ]
     for changed, told in damage:
@@ -132,7 +141,7 @@ def test_an_export_of_a_changed_record_does_not_hide_the_change(store: Path, cli
 def test_states_of_features_are_checked_with_their_agent(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without it verify says what it left out; with it a wrong state is named."""
+    """Without it verify says what it left out; with it a wrong one is named, and one that ends with its turn is none."""
     (tmp_path / "cli_folding.py").write_text(FOLDING, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -169,11 +178,15 @@ class Counter:
         return state + 1
 
 
+class Fleeting(Counter):
+    name, scope = "fleeting", "turn"
+
+
 class Counting:
     name = "counting"
 
     def hooks(self, spec):
-        return Hooks(folds=(Counter(),))
+        return Hooks(folds=(Counter(), Fleeting()))
 
 
 def agent():
@@ -190,3 +203,37 @@ def test_bare_entries_are_read_but_their_digests_cannot_be_proved(store: Path, c
     ran = cli("record", "verify", bare)
     assert ran.code == 0, ran
     assert "not checked: receipts" in ran.out
+
+
+def found(session: Session, entries: tuple[Entry, ...]) -> str:
+    """Every gap that verifying names."""
+    held = Held(path="x", key=session.key, digest_key="k1", entries=entries, codec=EntryCodec(), session=session)
+    return "\n".join(gap for check in checks(held) for gap in check.gaps)
+
+
+def test_numbers_places_causes_and_messages_that_do_not_fit_are_named() -> None:
+    """One of them wrong at a time."""
+    change = turn("s")
+    session, entries = change.session, change.entries
+    messages = session.conversation.messages
+    assert found(session, entries) == ""
+
+    def with_third(**changes: int) -> tuple[Entry, ...]:
+        return (*entries[:3], replace(entries[3], **changes), *entries[4:])
+
+    assert "entry 3 is missing: entry 9 stands in its place" in found(session, with_third(seq=9))
+    assert "entry 3 has the place 2 of another entry of its turn" in found(session, with_third(n=2))
+    assert "entry 3 names a cause, 99, that its turn does not have" in found(session, with_third(cause=99))
+    ahead = replace(session, seq=len(entries) + 2)
+    assert f"the session goes on at entry {len(entries) + 2}, the record ends before {len(entries)}" in (
+        found(ahead, entries)
+    )
+    longer = replace(session, conversation=Conversation.of([*messages, replace(messages[0], id="m")]))
+    assert found(longer, entries) == "3 messages are stored, the record folds to 2"
+
+
+def test_of_very_many_gaps_the_first_are_named_and_the_rest_counted() -> None:
+    """Nothing is counted where all are named."""
+    gaps = tuple(f"gap {n}" for n in range(21))
+    assert list(gap_lines(Check("x", gaps[:20]))) == list(gaps[:20])
+    assert list(gap_lines(Check("x", gaps))) == [*gaps[:20], "and 1 more"]

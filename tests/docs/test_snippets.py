@@ -1,3 +1,5 @@
+"""Every example of every page runs, and the runner sees those that do not."""
+
 from pathlib import Path
 
 import pytest

@@ -30,6 +30,12 @@ CAT = {
 }
 DOG = {"type": "object", "properties": {"kind": {"const": "dog"}, "name": S}, "required": ["kind", "name"]}
 
+
+def listed(items: dict[str, Any]) -> dict[str, Any]:
+    """A list of at least one of these."""
+    return {"type": "array", "minItems": 1, "items": items}
+
+
 FILLED: list[tuple[dict[str, Any], str, Any]] = [
     ({"type": "integer"}, "for 3 nights", 3),
     ({"type": "boolean"}, "hm", False),
@@ -57,9 +63,17 @@ FILLED: list[tuple[dict[str, Any], str, Any]] = [
      {"a b": "", "key2": ""}),
     ({"type": "array", "prefixItems": [S, {"type": "boolean"}], "minItems": 2}, "hm", ["", False]),
     ({"type": "array", "items": {"enum": ["x", "y"]}, "minItems": 2, "uniqueItems": True}, "hm", ["x", "y"]),
+    ({"type": "array", "items": {"type": ["string", "null"]}, "minItems": 1}, "hm", [None]),
     ({"type": "array", "items": S, "minItems": 2, "uniqueItems": True}, "hm", ["", "1"]),
+    ({"type": "array", "prefixItems": [S], "items": {"type": "integer"}, "minItems": 3, "uniqueItems": True}, "hm",
+     ["", 0, 1]),
+    ({"type": "array", "items": {"type": "boolean"}, "minItems": 2, "uniqueItems": True}, "hm", [False, True]),
+    ({"type": "object", "properties": {"key2": S}, "required": ["key2"], "minProperties": 2}, "hm",
+     {"key2": "", "key3": None}),
     ({"type": "integer", "maximum": -5}, "hm", -5),
     ({"type": "integer", "exclusiveMaximum": -5}, "hm", -6),
+    ({"type": "integer", "exclusiveMinimum": 3}, "hm", 4),
+    (listed(listed(listed(listed({"type": "integer"})))), "hm", [[[[0]]]]),
     ({"type": "number", "minimum": 2.5}, "hm", 2.5),
     ({}, "hm", None),
 ]  # fmt: skip

@@ -158,10 +158,11 @@ def test_the_yes_to_a_call_that_waits_is_no_yes_to_what_is_said_next() -> None:
     asked = "I am about to run book (city: Rome). This cannot be undone. Shall I go ahead?"
     said = Round(id="r", content=(Text(asked),))
     waits = called(None, status="asked", name="book")
-    units: list[Unit] = [person("Book a room in Rome."), said, person("yes"), waits, person("What is the price?")]
-    (chunk, *_) = chunks(request(*units, offers=tools))
-    assert isinstance(chunk, CallChunk)
-    assert chunk.name == "price"
+    for meanwhile in ("What is the price?", "Tell me the price in Oslo."):
+        units: list[Unit] = [person("Book a room in Rome."), said, person("yes"), waits, person(meanwhile)]
+        (chunk, *_) = chunks(request(*units, offers=tools))
+        assert isinstance(chunk, CallChunk)
+        assert chunk.name == "price"
 
 
 def test_reads_the_view_and_not_more() -> None:
@@ -215,6 +216,21 @@ def test_wire_is_what_it_was_shown() -> None:
     assert MODEL.wire(made).issues == ()
 
 
+def test_wire_holds_context_and_corrections_of_a_round_and_nothing_that_a_swap_hides() -> None:
+    """In the order of the conversation; a result swapped for nothing is not there."""
+    round_ = Round(
+        id="r",
+        before=(ContextMessage(id="b", content=(Text("The lift is out of order."),)),),
+        calls=called("secret").calls,
+        revised=(ContextMessage(id="v", content=(Text("Be shorter."),), authority="developer"),),
+    )
+    swapped = View(spans=(Span(0, 1),), swaps=(Swap(unit=0, call=0, shows=()),))
+    before, model, after = json.loads(MODEL.wire(request(round_, view=swapped)).body)["units"]
+    assert before == {"role": "data", "text": "The lift is out of order."}
+    assert model["calls"][0]["result"] == ""
+    assert after == {"role": "developer", "text": "Be shorter."}
+
+
 def test_hears_transcripts() -> None:
     """What a person said aloud counts as their words; two messages in a row are one."""
     spoken = UserMessage(id="u", content=(Audio(data=b"RIFF", transcript="What does a stay cost"),))
@@ -262,8 +278,7 @@ def test_an_envelope_carries_the_words() -> None:
     """A message field is what people read; a silent call leaves it empty."""
     asked = request(person("When is breakfast?"), offers=(), shape=SHAPE)
     assert "from 7 to 10." in json.loads(said(asked))["message"]
-    silent = json.loads(said(request(person("When is breakfast?"), offers=(), shape=SHAPE, purpose="judge")))
-    assert "breakfast" not in silent.get("message", "")
+    assert json.loads(said(request(person("When is breakfast?"), offers=(), shape=SHAPE, purpose="judge"))) == {}
 
 
 LINES = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES
 
 __all__ = ("declare",)
@@ -32,10 +33,7 @@ examples:
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
-    parser = commands.add_parser(
-        "chat", help="talk to an agent", description=ABOUT, epilog=EPILOG, parents=[shared], allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    parser = command(commands, shared, "chat", short="talk to an agent", about=ABOUT, epilog=EPILOG)
     parser.add_argument(
         "agent", metavar="MODULE:AGENT",
         help="an importable module or a .py file, and the agent in it: an Agent, or a function that returns one",

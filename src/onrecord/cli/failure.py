@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 
 from onrecord.cli.terminal import safe
 from onrecord.errors import ConfigurationError, MissingDependency, OnrecordError, UsageError
 
-__all__ = ("FAILED", "INTERRUPTED", "OK", "PIPE", "USAGE", "Wrong", "code_of", "debugging", "said_of", "tell")
+__all__ = ("FAILED", "INTERRUPTED", "OK", "PIPE", "USAGE", "Wrong", "code_of", "debugging", "meant", "said_of", "tell")
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE = 0, 1, 2, 130, 141
 
@@ -28,6 +29,14 @@ class Wrong(OnrecordError):
     default_code = "command-line"
 
 
+def meant(name: str, names: Iterable[str], *, otherwise: str) -> str:
+    """A hint: the nearest of the names there are, or another hint where none is near."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(names), n=1)
+    return f"did you mean {close[0]!r}?" if close else otherwise
+
+
 def code_of(error: BaseException) -> int:
     """The exit code that an error ends with."""
     if isinstance(error, MissingDependency):
@@ -42,18 +51,17 @@ def debugging(args: object = None) -> bool:
 
 def said_of(error: BaseException) -> tuple[str, str]:
     """What is wrong, in one line, and what to do."""
-    if isinstance(error, OnrecordError):
-        return " ".join(str(error).split()), " ".join(error.hint.split())
     told = " ".join(str(error).split())
+    if isinstance(error, OnrecordError):
+        return told, " ".join(error.hint.split())
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f": {os.fspath(error.filename)!r}"
+        return f"{error.strerror or told}{where}", "check the path and its permissions"
     name = type(error).__name__
     hint = "this is not meant to happen: --debug shows where it did"
-    if isinstance(error, OSError):
-        told, hint = error.strerror or told, "check the path and its permissions"
-        if error.filename is not None:
-            told = f"{told}: {os.fspath(error.filename)!r}"
-    elif isinstance(error, MemoryError):
+    if isinstance(error, MemoryError):
         hint = "the data does not fit in memory"
-    return (told if isinstance(error, OSError) else f"{name}: {told}" if told else name), hint
+    return f"{name}: {told}" if told else name, hint
 
 
 def tell(error: BaseException, *, debug: bool) -> int:

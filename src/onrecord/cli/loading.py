@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from onrecord.agent import Agent
-from onrecord.cli.failure import Wrong
+from onrecord.cli.failure import Wrong, meant
 from onrecord.errors import OnrecordError
 
 __all__ = ("ModuleFailed", "agent_named")
@@ -44,9 +44,8 @@ def _is_path(where: str) -> bool:
 def _from_file(where: str) -> ModuleType:
     path = Path(where)
     if not path.is_file():
-        near = [str(p) for p in sorted(path.parent.glob("*.py"))] if path.parent.is_dir() else []
-        close = get_close_matches(str(path), near, n=1)
-        raise Wrong(f"there is no file {where!r}", hint=f"did you mean {close[0]!r}?" if close else FORM)
+        near = map(str, sorted(path.parent.glob("*.py")))
+        raise Wrong(f"there is no file {where!r}", hint=meant(str(path), near, otherwise=FORM))
     if path.suffix != ".py":
         raise Wrong(f"{where!r} is no Python file", hint=FORM)
     folder = str(path.parent.resolve())

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import onrecord
 from onrecord.cli import chat, models, record, replay
+from onrecord.cli.command import AS_WRITTEN
 from onrecord.cli.failure import EXIT_CODES, INTERRUPTED, PIPE, USAGE, debugging, tell
 
 __all__ = ("main",)
@@ -62,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="onrecord",
         description=ABOUT,
         epilog=f"{EXAMPLES}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=AS_WRITTEN,
         parents=[shared],
         allow_abbrev=False,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, OK
 
 __all__ = ("declare",)
@@ -33,10 +34,8 @@ NAMES = {
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
-    parser = commands.add_parser(
-        "models", help="what can be used here, and what is missing", description=ABOUT, epilog=EPILOG, parents=[shared],
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-    )  # fmt: skip
+    short = "what can be used here, and what is missing"
+    parser = command(commands, shared, "models", short=short, about=ABOUT, epilog=EPILOG)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.set_defaults(run=run, parser=parser)
 
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         for row in rows:
             held = {"provider": row.name, "usable": row.usable, "model": _named(row.name), "why": row.why}
-            screen.drawn(dumps(held).decode())
+            screen.json(dumps(held))
         return OK
     width = max(len(_named(row.name)) for row in rows)
     for row in rows:

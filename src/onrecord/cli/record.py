@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, FAILED, OK
 
 if TYPE_CHECKING:
@@ -15,15 +16,13 @@ if TYPE_CHECKING:
 __all__ = ("add_agent", "add_source", "declare")
 
 ABOUT = "Read, explain, export and verify records, from a store's file or from a file that export wrote."
-RAW = argparse.RawDescriptionHelpFormatter
 
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Adds the command and its four to the parser."""
-    parser = commands.add_parser(
-        "record", help="read, explain, export and verify records", description=ABOUT, parents=[shared],
-        epilog=f"onrecord record COMMAND --help has examples.\n\n{EXIT_CODES}", formatter_class=RAW, allow_abbrev=False,
-    )  # fmt: skip
+    epilog = f"onrecord record COMMAND --help has examples.\n\n{EXIT_CODES}"
+    short = "read, explain, export and verify records"
+    parser = command(commands, shared, "record", short=short, about=ABOUT, epilog=epilog)
     kinds = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=type(parser))
     for add in (_show, _why, _export, _verify):
         add(kinds, shared)
@@ -43,11 +42,11 @@ def add_agent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="MODULE:AGENT", help="the agent, to check the states of its features too")
 
 
-def _sub(kinds: Any, shared: argparse.ArgumentParser, name: str, short: str, about: str, examples: str) -> Any:
-    parser = kinds.add_parser(
-        name, help=short, description=about, parents=[shared], formatter_class=RAW, allow_abbrev=False,
-        epilog=f"examples:\n{examples}\n\n{EXIT_CODES}",
-    )  # fmt: skip
+def _sub(
+    kinds: Any, shared: argparse.ArgumentParser, name: str, short: str, about: str, examples: str
+) -> argparse.ArgumentParser:
+    epilog = f"examples:\n{examples}\n\n{EXIT_CODES}"
+    parser = command(kinds, shared, name, short=short, about=about, epilog=epilog)
     add_source(parser)
     return parser
 
@@ -118,23 +117,29 @@ def _count(text: str) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Prints a session, or the list of sessions."""
-    from onrecord.cli.sources import held, is_store
+    from onrecord.cli.sources import held, is_store, stored_sessions
     from onrecord.cli.terminal import Screen
-    from onrecord.cli.timeline import session_lines, turn_lines
+    from onrecord.cli.timeline import about, session_lines, turn_lines
+    from onrecord.jsonio import dumps
 
     screen = Screen()
     if args.session is None and is_store(args.source):
-        for text in session_lines(args.source, args.tenant, screen, as_json=args.json):
-            screen.drawn(text)
+        sessions = stored_sessions(args.source, args.tenant)
+        if args.json:
+            for session in sessions:
+                screen.json(dumps(about(session)))
+        else:
+            for text in session_lines(args.source, sessions, screen):
+                screen.drawn(text)
         return OK
     found = held(args.source, args.session, tenant=args.tenant)
     entries = found.entries
     if args.turns is not None:
-        last = list(dict.fromkeys(entry.turn for entry in entries))[-args.turns :]
+        last = set(list(dict.fromkeys(entry.turn for entry in entries))[-args.turns :])
         entries = tuple(entry for entry in entries if entry.turn in last)
     if args.json:
         for entry in entries:
-            screen.drawn(found.codec.encode(entry).decode())
+            screen.json(found.codec.encode(entry))
     else:
         for text in turn_lines(entries, screen, whole=args.full, record=found.entries):
             screen.drawn(text)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, OK
-from onrecord.cli.record import RAW, add_agent, add_source
+from onrecord.cli.record import add_agent, add_source
 
 __all__ = ("declare",)
 
@@ -25,10 +26,7 @@ examples:
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
-    parser = commands.add_parser(
-        "replay", help="fold a record again and compare", description=ABOUT, epilog=EPILOG, parents=[shared],
-        formatter_class=RAW, allow_abbrev=False,
-    )  # fmt: skip
+    parser = command(commands, shared, "replay", short="fold a record again and compare", about=ABOUT, epilog=EPILOG)
     add_source(parser)
     parser.add_argument("--at", metavar="SEQ", type=int, help="show the state after this entry instead")
     parser.add_argument("--json", action="store_true", help="with --at: the state as JSON")

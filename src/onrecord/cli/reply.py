@@ -22,7 +22,7 @@ class Reply:
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
-        self.words = 0
+        self.said = False
         self._open: str | None = None  # the call whose line is not finished
         self._reasoning = False
         self._sources: dict[str, None] = {}
@@ -67,7 +67,7 @@ class Reply:
 
     def _text(self, text: str) -> None:
         self._close()
-        self.words += len(text)
+        self.said = True
         self.screen.write(text)
 
     def _reason(self, text: str) -> None:

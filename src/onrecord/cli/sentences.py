@@ -15,7 +15,7 @@ from onrecord.jsonio import dumps
 from onrecord.record import kinds
 from onrecord.record.entry import Body, UnknownBody
 
-__all__ = ("answer_text", "brief_of", "input_text", "reply_text", "request_text", "result_text")
+__all__ = ("answer_text", "brief_of", "input_text", "reply_text", "request_text", "result_text", "units_shown")
 
 
 def brief_of(body: Body) -> str:
@@ -59,13 +59,18 @@ def reply_text(settled: Round) -> str:
     return ", ".join(told) or "nothing"
 
 
+def units_shown(receipt: kinds.Receipt) -> int:
+    """How many units a request showed, inserts among them."""
+    return sum(1 if s.insert is not None else s.stop - s.start for s in receipt.spans)
+
+
 def request_text(body: kinds.ModelRequested) -> str:
     """Who was asked, and with what."""
     told = [body.model]
     if body.purpose != "speak":
         told.append(body.purpose.replace("_", "-"))
     if (receipt := body.receipt) is not None:
-        shown = sum(1 if s.insert is not None else s.stop - s.start for s in receipt.spans)
+        shown = units_shown(receipt)
         told.append(plural(len(receipt.pieces), "piece"))
         told.append(f"{shown} of {plural(receipt.units, 'unit')}" if shown != receipt.units else plural(shown, "unit"))
         if receipt.choice != "auto":

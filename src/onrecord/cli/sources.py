@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from onrecord.agent import Agent
-from onrecord.cli.failure import Wrong
+from onrecord.cli.failure import Wrong, meant
 from onrecord.cli.record_file import Header, read_record
 from onrecord.cli.terminal import plural
 from onrecord.conversation.identity import SessionKey
@@ -55,11 +54,9 @@ def is_store(path: str) -> bool:
     """Whether the file is a store, by its first bytes. Wrong when there is no such file."""
     file = Path(path)
     if not file.exists():
-        near = [str(p) for p in file.parent.glob("*")] if file.parent.is_dir() else []
-        close = get_close_matches(path, near, n=1)
+        near = map(str, file.parent.glob("*"))
         raise Wrong(
-            f"there is no file {path!r}",
-            hint=f"did you mean {close[0]!r}?" if close else "name a store's file or an exported record",
+            f"there is no file {path!r}", hint=meant(path, near, otherwise="name a store's file or an exported record")
         )
     if file.is_dir():
         raise Wrong(f"{path!r} is a folder", hint="name the store's file inside it")
@@ -111,8 +108,7 @@ async def _from_store(path: str, session: str | None, tenant: str, codec: EntryC
         stored = await store.load(key)
         if stored is None:
             names = [known.id for known in await store.sessions(tenant=tenant)]
-            close = get_close_matches(session, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else _listed(names)
+            hint = meant(session, names, otherwise=_listed(names))
             raise Wrong(f"{path!r} holds no session {session!r}", hint=hint)
         entries = tuple([entry async for entry in store.entries(key)])
     return Held(

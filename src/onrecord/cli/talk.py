@@ -235,7 +235,8 @@ class Talk:
             except OSError:  # nobody reads the output any more: the reply was left, and what was shown is kept
                 await self._keep(await stream.result())
                 raise
-            waiting.cancel()
+            finally:
+                waiting.cancel()  # else it would speak up in the middle of the next turn
             reply.end()
             if result is not None:
                 self._close(result, reply)
@@ -253,7 +254,7 @@ class Talk:
                 if entry.body.media:
                     screen.line(f"  [{entry.body.media}]", dim=True)
         if result.status == "interrupted":
-            screen.line("  interrupted" if reply.words else "  interrupted before anything was said", dim=True)
+            screen.line("  interrupted" if reply.said else "  interrupted before anything was said", dim=True)
         elif result.status == "silent":
             screen.line("  no answer", dim=True)
         elif result.status in {"ignored", "deferred"}:

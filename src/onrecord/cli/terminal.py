@@ -14,10 +14,13 @@ __all__ = ("Keyboard", "Screen", "cut", "plural", "quoted", "safe", "wide_enough
 PIPE_COLUMNS = 160
 """Where a line is cut when nobody says how wide the reader's screen is."""
 
+_CONTROLS = (*range(32), *range(127, 160))
+_STEERING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)
 _ESCAPED = {
-    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
-} | {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)}  # fmt: skip
+    code: f"\\x{code:02x}" for code in _CONTROLS if chr(code) not in "\n\t"
+} | {code: f"\\u{code:04x}" for code in _STEERING}  # fmt: skip
 _ESCAPED[ord("\r")] = ""
+_ESCAPED_IN_JSON = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_STEERING) if code > 32}
 
 
 def safe(text: str) -> str:
@@ -98,6 +101,10 @@ class Screen:
             )  # fmt: skip
             lines += broken or [line]
         return "\n".join(lines)
+
+    def json(self, value: bytes) -> None:
+        """JSON in one line. What would steer a terminal stands escaped in its texts, and reads as the same value."""
+        self.drawn(value.decode().translate(_ESCAPED_IN_JSON))
 
     def drawn(self, text: str) -> None:
         """A line that is ready: its parts were made safe and may be styled."""

@@ -6,26 +6,20 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from onrecord.cli.sentences import brief_of
-from onrecord.cli.sources import stored_sessions
 from onrecord.cli.terminal import Screen, cut, plural, quoted, safe, wide_enough
-from onrecord.jsonio import Json, dumps
+from onrecord.jsonio import Json
 from onrecord.record import kinds
 from onrecord.record.entry import Entry, kind_of
 from onrecord.record.fold import takes
 from onrecord.session.session import Session
 
-__all__ = ("session_lines", "turn_lines")
+__all__ = ("about", "session_lines", "turn_lines")
 
 _KIND_COLUMN = 17
 
 
-def session_lines(path: str, tenant: str, screen: Screen, *, as_json: bool) -> Iterator[str]:
-    """One line for each session of a store's file."""
-    sessions = stored_sessions(path, tenant)
-    if as_json:
-        for session in sessions:
-            yield dumps(_about(session)).decode()
-        return
+def session_lines(path: str, sessions: Sequence[Session], screen: Screen) -> Iterator[str]:
+    """Lines to be drawn, one for each session of a store's file."""
     yield screen.bold(safe(f"{plural(len(sessions), 'session')} in {path}"))
     width = max((len(session.key.id) for session in sessions), default=0)
     for session in sessions:
@@ -37,7 +31,8 @@ def session_lines(path: str, tenant: str, screen: Screen, *, as_json: bool) -> I
         yield f"  {safe(wide_enough(session.key.id, min(width, 40)))}  {safe(', '.join(told))}"
 
 
-def _about(session: Session) -> dict[str, Json]:
+def about(session: Session) -> dict[str, Json]:
+    """The same about one session, as plain JSON."""
     return {
         "session": session.key.id,
         "version": session.version,
@@ -56,18 +51,17 @@ def turn_lines(
 
     ``record`` holds all entries of the session, by which turns are numbered.
     """
-    turns = list(dict.fromkeys(entry.turn for entry in record))
+    numbers = {turn: number for number, turn in enumerate(dict.fromkeys(entry.turn for entry in record), 1)}
     for place, take in enumerate(takes(entries)):
-        number = turns.index(take[0].turn) + 1 if record else 0
         if place:
             yield ""
-        yield screen.bold(safe(_heading(take, number)))
+        yield screen.bold(safe(_heading(take, numbers.get(take[0].turn))))
         width = len(str(take[-1].seq))
         for entry, stem in zip(take, _stems(take), strict=True):
             yield _line(entry, stem, take[0].at, width, screen, whole=whole)
 
 
-def _heading(take: Sequence[Entry], number: int) -> str:
+def _heading(take: Sequence[Entry], number: int | None) -> str:
     """What a take was and how it ended."""
     start, last = take[0], take[-1]
     end = {

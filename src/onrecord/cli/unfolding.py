@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from onrecord.cli.failure import FAILED, OK
-from onrecord.cli.record_file import comparable, state_digest
+from onrecord.cli.record_file import comparable
 from onrecord.cli.reply import call_text
 from onrecord.cli.sources import Held
 from onrecord.cli.terminal import Screen, cut, plural
-from onrecord.cli.verify import differences
+from onrecord.cli.verify import departures
 from onrecord.conversation.conversation import units_of
 from onrecord.conversation.display import labelled
 from onrecord.conversation.messages import AssistantMessage, ContextMessage, Message, UserMessage
@@ -29,14 +29,10 @@ def unfold(found: Held, screen: Screen) -> int:
     screen.line()
     messages = plural(len(session.conversation.messages), "message")
     told = f"{plural(len(found.entries), 'entry', 'entries')} fold to {messages}"
-    if found.session is not None:
-        gaps = list(differences(found.session, session, found.folds))
-    elif found.header is not None:
-        same = state_digest(session, found.digest_key) == found.header.state
-        gaps = [] if same else ["the session is not the one that was exported"]
-    else:
+    if found.session is None and found.header is None:
         screen.line(f"{told}; there is nothing to compare them with: the file has no header", bold=True)
         return OK
+    gaps = list(departures(found, session))
     screen.line(f"{told}: {'not ' if gaps else ''}the {'stored' if found.session else 'exported'} session", bold=True)
     for gap in gaps:
         screen.line(f"  {gap}")
@@ -81,7 +77,7 @@ def _message(message: Message, screen: Screen) -> None:
 def show_state(session: Session, seq: int, screen: Screen, *, as_json: bool) -> None:
     """The state after an entry: the conversation until then, and what else the session knew."""
     if as_json:
-        screen.drawn(dumps(comparable(session)).decode())
+        screen.json(dumps(comparable(session)))
         return
     for message in session.conversation.messages:
         _message(message, screen)

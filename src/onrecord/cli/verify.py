@@ -17,7 +17,7 @@ from onrecord.session.folding import Folds
 from onrecord.session.session import Session
 from onrecord.turn.audit import Walked, audit, walk
 
-__all__ = ("Check", "checks", "differences", "gap_lines")
+__all__ = ("Check", "checks", "departures", "gap_lines")
 
 MOST_TOLD = 20
 """How many gaps of one check are named one by one."""
@@ -72,19 +72,26 @@ def _numbering(held: Held) -> Iterator[str]:
 
 
 def _state_check(held: Held, session: Session) -> Check:
+    gaps = tuple(departures(held, session))
     if held.session is not None:
         count = plural(len(held.session.conversation.messages), "message")
         told = f"the record folds to the stored session ({count}, version {held.session.version})"
-        return Check(told, tuple(differences(held.session, session, held.folds)), _unread_slots(held))
+        return Check(told, gaps, _unread_slots(held))
     if held.header is None:
         return Check("the record folds")
-    same = state_digest(session, held.digest_key) == held.header.state
     count = plural(len(session.conversation.messages), "message")
-    gaps = () if same else ("the record folds to another session than the one that was exported",)
     return Check(f"the record folds to the exported session ({count})", gaps)
 
 
-def differences(stored: Session, session: Session, folds: Folds) -> Iterator[str]:
+def departures(held: Held, session: Session) -> Iterator[str]:
+    """Where a folded session is not the one that is known: the stored one by name, an exported one by its digest."""
+    if held.session is not None:
+        yield from _differences(held.session, session, held.folds)
+    elif held.header is not None and state_digest(session, held.digest_key) != held.header.state:
+        yield "the record folds to another session than the one that was exported"
+
+
+def _differences(stored: Session, session: Session, folds: Folds) -> Iterator[str]:
     """Where a folded session is not the stored one, by name, without quoting either."""
     kept, made = comparable(stored), comparable(session)
     messages, told = kept.pop("messages"), made.pop("messages")

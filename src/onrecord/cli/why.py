@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from onrecord.cli.reply import call_text
-from onrecord.cli.sentences import answer_text, brief_of, input_text, reply_text, result_text
+from onrecord.cli.sentences import answer_text, brief_of, input_text, reply_text, result_text, units_shown
 from onrecord.cli.terminal import Screen, cut, plural, quoted, safe
+from onrecord.conversation.inputs import Said
+from onrecord.conversation.messages import Round
 from onrecord.record import kinds
 from onrecord.record.entry import Body, Entry, kind_of
 from onrecord.record.record import Record
@@ -33,17 +35,15 @@ def slice_of(record: Record[Any], seq: int) -> tuple[Entry, ...]:
     had a say: every call of its rounds, what rules decided about them, about the input and about the answer.
     """
     chain = list(record.why(seq))
+    turn = record.turns()[chain[-1].turn]
     while isinstance(chain[0].body, kinds.TurnResumed):
-        paused = _before(record, chain[0], kinds.TurnPaused)
-        if paused is None:
+        pauses = [e for e in turn if e.seq < chain[0].seq and isinstance(e.body, kinds.TurnPaused)]
+        if not pauses:
             break
-        chain = [*record.why(paused.seq), *chain]
-    target, held = record.entry(seq), {entry.seq for entry in chain}
+        chain = [*record.why(pauses[-1].seq), *chain]
+    held = {entry.seq for entry in chain}
     rounds = {e.body.round.id for e in chain if isinstance(e.body, (kinds.ModelReplied, kinds.RoundSettled))}
-    for entry in record.turns()[target.turn]:
-        if entry.seq < seq and _takes_part(entry, rounds):
-            held.add(entry.seq)
-    return tuple(entry for entry in record.turns()[target.turn] if entry.seq in held)
+    return tuple(e for e in turn if e.seq in held or (e.seq < seq and _takes_part(e, rounds)))
 
 
 def _takes_part(entry: Entry, rounds: set[str]) -> bool:
@@ -51,13 +51,6 @@ def _takes_part(entry: Entry, rounds: set[str]) -> bool:
     if isinstance(body, (kinds.ToolStarted, kinds.ToolReturned)):
         return body.round in rounds
     return isinstance(body, (kinds.VerdictFiled, kinds.ModelAttempted, kinds.ContextAdded, kinds.TurnInterrupted))
-
-
-def _before(record: Record[Any], entry: Entry, kind: type[Body]) -> Entry | None:
-    for other in reversed(record.turns()[entry.turn]):
-        if other.seq < entry.seq and isinstance(other.body, kind):
-            return other
-    return None
 
 
 def why_lines(record: Record[Any], seq: int, screen: Screen, *, whole: bool = False) -> Iterator[str]:
@@ -114,7 +107,7 @@ class _Telling:
             shown = "a text that is not in this record" if text is None else quoted(text)
             lines.append(f"{piece.source}: {'as before' if piece.digest in self.told else shown}")
             self.told.add(piece.digest)
-        units = sum(1 if s.insert is not None else s.stop - s.start for s in receipt.spans)
+        units = units_shown(receipt)
         history = f"history: {plural(units, 'unit')}"
         lines.append(history if units == receipt.units else f"{history} of {receipt.units}")
         if receipt.swaps:
@@ -163,7 +156,7 @@ _SENTENCES: Mapping[type[Body], Callable[[Any], str]] = {
     kinds.TurnOpened: lambda b: f"A turn of {b.agent or 'the agent'} began.",
     kinds.TurnInput: lambda b: (
         f"A person said {input_text(b.input)}."
-        if b.input.__struct_config__.tag == "said"
+        if isinstance(b.input, Said)
         else f"What came in: {input_text(b.input)}."
     ),
     kinds.TurnPaused: lambda b: f"{b.pending.question.by} asked a person: {quoted(b.pending.question.text)}",
@@ -184,9 +177,6 @@ _SENTENCES: Mapping[type[Body], Callable[[Any], str]] = {
 }
 
 
-def _reply(settled: Any) -> str:
-    return (
-        f"with {'a call' if len(settled.calls) == 1 else 'calls'}: {reply_text(settled)}"
-        if settled.calls
-        else (reply_text(settled))
-    )
+def _reply(settled: Round) -> str:
+    calls = {0: "", 1: "with a call: "}.get(len(settled.calls), "with calls: ")
+    return f"{calls}{reply_text(settled)}"

@@ -7,16 +7,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from onrecord.conversation.messages import AssistantMessage, ContextMessage, Round, UserMessage
+from onrecord.conversation.content import Part
+from onrecord.conversation.messages import ContextMessage, Unit, UserMessage
 from onrecord.conversation.render import context_text
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ErrorKind, ModelError
 from onrecord.jsonio import Json, dumps
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
-from onrecord.models.request import Purpose, Request, Span, Wire
+from onrecord.models.request import Purpose, Request, Wire
 
-__all__ = ("Failing", "Reply", "ScriptedModel", "call", "raises", "reply")
+__all__ = ("Failing", "Reply", "ScriptedModel", "call", "raises", "reply", "shown")
 
 QUEUES: dict[Purpose, str] = {"speak": "speak", "wrap_up": "speak", "judge": "judge", "consult": "consult"}
 
@@ -138,10 +139,13 @@ def _steps(answer: Any) -> tuple[Sequence[Any], Usage | None, str]:
 def shown(request: Request) -> Mapping[str, Json]:
     """What a request shows a model, as plain JSON: readable in an assertion, and the bytes of this model's wire."""
     messages: list[Json] = []
+    swaps = {(swap.unit, swap.call): swap.shows for swap in request.view.swaps}
     for span in request.view.spans:
-        units = request.conversation.units[span.start : span.stop] if isinstance(span, Span) else [span]
-        for unit in units:
-            messages += _unit(unit)
+        if isinstance(span, ContextMessage):
+            messages += _unit(-1, span, swaps)
+            continue
+        for index, unit in enumerate(request.conversation.units[span.start : span.stop], span.start):
+            messages += _unit(index, unit, swaps)
     system = [p.text for p in request.pieces if p.place == "system"]
     return {
         "system": "\n\n".join(t for t in system if t),
@@ -153,18 +157,20 @@ def shown(request: Request) -> Mapping[str, Json]:
     }
 
 
-def _unit(unit: UserMessage | ContextMessage | Round | AssistantMessage) -> list[Json]:
+def _unit(index: int, unit: Unit, swaps: Mapping[tuple[int, int], Sequence[Part]]) -> list[Json]:
     if isinstance(unit, UserMessage):
         return [{"role": "user", "content": unit.text}]
     if isinstance(unit, ContextMessage):
         return [{"role": unit.authority, "content": context_text(unit)}]
-    if isinstance(unit, AssistantMessage):
-        return [line for held in unit.rounds for line in _unit(held)]
-    out: list[Json] = [{"role": "assistant", "content": unit.text}]
+    out: list[Json] = [{"role": c.authority, "content": context_text(c)} for c in unit.before]
+    said: dict[str, Json] = {"role": "assistant", "content": unit.text}
     if unit.calls:
-        out[0]["calls"] = [{"name": c.name, "args": c.args} for c in unit.calls]
-    for asked in unit.calls:
-        text = "".join(p.text for p in asked.result or () if hasattr(p, "text"))
-        out.append({"role": "tool", "name": asked.name, "content": text + "".join(n.text for n in asked.notes)})
+        said["calls"] = [{"name": c.name, "args": c.args} for c in unit.calls]
+    out.append(said)
+    for place, asked in enumerate(unit.calls):
+        shows = swaps.get((index, place))
+        parts, notes = (asked.result or (), asked.notes) if shows is None else (shows, ())
+        text = "".join(p.text for p in parts if hasattr(p, "text"))
+        out.append({"role": "tool", "name": asked.name, "content": text + "".join(n.text for n in notes)})
     out += [{"role": c.authority, "content": context_text(c)} for c in unit.revised]
     return out

@@ -143,9 +143,9 @@ def patterned(kind: str, text: str) -> list[Found]:
 
 
 def codes(text: str) -> list[Found]:
-    """Words that mix letters and digits, or capitals joined by hyphens: H-4F2, RES123, AB-CD."""
+    """Words that mix letters and digits, or capitals joined by hyphens: H-4F2, RES123, AB-CD. A date is none."""
     found = [Found(m.group(), m.start(), m.end()) for rule in (CODE, UPPER_CODE) for m in rule.finditer(text)]
-    dated = ISO_DATE.findall(text)
+    dated = {m.group() for m in ISO_DATE.finditer(text)}
     return sorted({one for one in found if one.value not in dated}, key=lambda one: one.start)
 
 

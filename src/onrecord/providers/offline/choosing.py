@@ -26,7 +26,7 @@ from onrecord.providers.offline.wording import (
     phrase,
 )
 
-__all__ = ("AskFirst", "Call", "Decline", "Move", "Talk", "choose", "wanted_text")
+__all__ = ("AskFirst", "Call", "Decline", "Move", "Talk", "choose")
 
 THRESHOLD = 2.0
 SURE = 3.0
@@ -122,7 +122,7 @@ def choose(scene: Scene, offers: Sequence[Offer], language: Language, forced: st
     opened = _opened(scene, options, language)
     if opened is not None:
         return opened
-    text = wanted_text(scene.latest)
+    text = _wanted_text(scene.latest)
     scored = sorted(((-_score(one, text), index) for index, one in enumerate(options)))
     best = options[scored[0][1]] if scored and (forced or -scored[0][0] >= THRESHOLD) else None
     if best is None:
@@ -132,7 +132,7 @@ def choose(scene: Scene, offers: Sequence[Offer], language: Language, forced: st
     return _use(best, scene, language)
 
 
-def wanted_text(text: str) -> str:
+def _wanted_text(text: str) -> str:
     """The sentences that want something: greetings, thanks and farewells left out."""
     kept = [s for s in sentences(text) if not (is_greeting(s) or is_thanks(s) or is_farewell(s))]
     return " ".join(kept)
@@ -165,7 +165,7 @@ def _after_calls(scene: Scene, options: Sequence[_Option], language: Language) -
     called = {line.name for line in scene.own_calls}
     if len(scene.own_calls) >= MOST_CALLS or not all(line.went_well for line in scene.own_calls):
         return Talk()
-    text = wanted_text(scene.latest)
+    text = _wanted_text(scene.latest)
     for option in options:
         if option.name not in called and text and not is_yes(text) and _score(option, text) >= SURE:
             return _use(option, scene, language)

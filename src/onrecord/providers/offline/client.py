@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 
+from onrecord.conversation.content import Part
 from onrecord.conversation.display import labelled
 from onrecord.conversation.messages import ContextMessage, Unit, UserMessage
 from onrecord.conversation.render import context_text, user_parts
@@ -13,9 +14,9 @@ from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Wire
 from onrecord.models.unit_bytes import result_parts
-from onrecord.providers.offline.choosing import AskFirst, Call, Decline, Talk, choose
+from onrecord.providers.offline.choosing import AskFirst, Call, Decline, Move, Talk, choose
 from onrecord.providers.offline.filling import filled
-from onrecord.providers.offline.scene import Scene, look, shown_units
+from onrecord.providers.offline.scene import Scene, look, shown_units, swaps_of
 from onrecord.providers.offline.telling import plain_answer, results_text
 from onrecord.providers.offline.wording import HONEST, Language, language_of, phrase
 
@@ -75,7 +76,7 @@ def reply_chunks(request: Request, model: str) -> Iterator[Chunk]:
     yield Finished(finish="stop", model=model)
 
 
-def _move(request: Request, scene: Scene, language: Language) -> Call | AskFirst | Decline | Talk:
+def _move(request: Request, scene: Scene, language: Language) -> Move:
     if not request.offers or request.choice == "none" or request.purpose != "speak":
         return Talk()
     forced = "" if request.choice in {"auto", "required"} else request.choice
@@ -96,12 +97,12 @@ def _spoken(request: Request, scene: Scene, move: AskFirst | Decline | Talk, lan
 
 
 def _shown(request: Request) -> dict[str, Json]:
-    swaps = {(swap.unit, swap.call): swap.shows for swap in request.view.swaps}
+    swaps = swaps_of(request)
     shape = request.shape
     return {
         "purpose": request.purpose,
         "pieces": [{"place": piece.place, "text": piece.text} for piece in request.pieces],
-        "units": [_unit(index, unit, swaps) for index, unit in shown_units(request)],
+        "units": [line for index, unit in shown_units(request) for line in _lines(index, unit, swaps)],
         "tools": [
             {"name": o.spec.name, "description": o.spec.description, "schema": o.spec.schema} for o in request.offers
         ],
@@ -110,18 +111,21 @@ def _shown(request: Request) -> dict[str, Json]:
     }
 
 
-def _unit(index: int, unit: Unit, swaps: Mapping[tuple[int, int], Json]) -> dict[str, Json]:
+def _lines(index: int, unit: Unit, swaps: Mapping[tuple[int, int], tuple[Part, ...]]) -> Iterator[dict[str, Json]]:
     if isinstance(unit, UserMessage):
-        return {"role": "user", "text": labelled(user_parts(unit))}
+        yield {"role": "user", "text": labelled(user_parts(unit))}
+        return
     if isinstance(unit, ContextMessage):
-        return {"role": unit.authority, "text": context_text(unit)}
-    calls = [
-        {
-            "name": call.name,
-            "arguments": call.raw_args,
-            "result": labelled(swaps.get((index, place)) or result_parts(call)),
-        }
-        for place, call in enumerate(unit.calls)
-        if call.status != "asked"
-    ]
-    return {"role": "model", "text": unit.text, "calls": calls}
+        yield {"role": unit.authority, "text": context_text(unit)}
+        return
+    for note in unit.before:
+        yield from _lines(index, note, swaps)
+    calls: list[Json] = []
+    for place, call in enumerate(unit.calls):
+        if call.status != "asked":
+            shows = swaps.get((index, place))
+            result = labelled(result_parts(call) if shows is None else shows)
+            calls.append({"name": call.name, "arguments": call.raw_args, "result": result})
+    yield {"role": "model", "text": unit.text, "calls": calls}
+    for correction in unit.revised:
+        yield from _lines(index, correction, swaps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from itertools import count
 
 from onrecord.jsonio import Json
 from onrecord.providers.offline.parameters import branches, resolved, single
@@ -88,7 +89,7 @@ def _object(schema: Mapping[str, Json], whole: Mapping[str, Json], depth: int) -
     others = [name for name in inner if name not in made]
     more = schema.get("additionalProperties")
     while len(made) < _count(schema, "minProperties"):
-        name = others.pop(0) if others else f"key{len(made) + 1}"
+        name = others.pop(0) if others else next(key for n in count(len(made) + 1) if (key := f"key{n}") not in made)
         made[name] = least(inner.get(name, more), whole, depth + 1)
     return made
 
@@ -100,22 +101,32 @@ def _array(schema: Mapping[str, Json], whole: Mapping[str, Json], depth: int) ->
     choices = items.get("enum") if isinstance(items.get("enum"), list) else []
     while len(made) < _count(schema, "minItems"):
         value = choices[len(made) % len(choices)] if choices else least(items, whole, depth + 1)
-        if schema.get("uniqueItems") and value in made and isinstance(value, (int, float, str)):
-            value = f"{value}{len(made)}" if isinstance(value, str) else max(made) + 1
-        made.append(value)
+        made.append(_another(value, made) if schema.get("uniqueItems") and value in made else value)
     return made
+
+
+def _another(value: Json, made: list[Json]) -> Json:
+    """A value of the same kind that is not there yet, where its kind can be counted on."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, str):
+        return f"{value}{len(made)}"
+    if isinstance(value, (int, float)):
+        return max(one for one in made if isinstance(one, (int, float))) + 1
+    return value
 
 
 def _text(schema: Mapping[str, Json]) -> str:
     form = FORMATS.get(str(schema.get("format", "")), "")
     low, high = _count(schema, "minLength"), schema.get("maxLength")
     pattern = schema.get("pattern")
-    samples = [form, *SAMPLES, "a" * low, "0" * low, "A" * low] if isinstance(pattern, str) else [form]
-    for sample in samples:
-        padded = sample.ljust(low, "-") if not isinstance(pattern, str) else sample
-        short = not isinstance(high, int) or len(padded) <= high
-        if short and len(padded) >= low and (not isinstance(pattern, str) or _matches(pattern, padded)):
-            return padded
+    if not isinstance(pattern, str):
+        padded = form.ljust(low, "-")
+        return padded if not isinstance(high, int) or len(padded) <= high else form
+    for sample in (form, *SAMPLES, "a" * low, "0" * low, "A" * low):
+        short = not isinstance(high, int) or len(sample) <= high
+        if short and len(sample) >= low and _matches(pattern, sample):
+            return sample
     return form
 
 

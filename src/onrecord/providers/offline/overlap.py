@@ -101,6 +101,8 @@ class Word:
 
 def fold(text: str) -> str:
     """Lower case without accents."""
+    if text.isascii():
+        return text.casefold()
     bare = "".join(c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c) != "Mn")
     return unicodedata.normalize("NFC", bare).casefold()
 
@@ -137,6 +139,7 @@ def _same() -> dict[str, str]:
 _ROOTS = _same()
 
 
+@lru_cache(maxsize=4096)
 def root(word: str) -> str:
     """What a folded word is compared by."""
     stem = _stem(word)

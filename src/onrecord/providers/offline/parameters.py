@@ -20,7 +20,7 @@ HINTS: Mapping[str, frozenset[str]] = {
     "uri": frozenset("url uri link website".split()),
     "uuid": frozenset({"uuid"}),
     "phone": frozenset("phone telephone mobile telefone telefono celular whatsapp".split()),
-    "date": frozenset("date day data fecha checkin checkout arrival departure_date birthday".split()),
+    "date": frozenset("date day data fecha checkin checkout arrival birthday".split()),
     "time": frozenset("time hour hora horario".split()),
     "code": frozenset(
         "code id ref reference booking reservation order ticket number sku token tracking codigo".split()
@@ -59,7 +59,7 @@ class Parameter:
 
     @cached_property
     def kind(self) -> str:
-        """const, boolean, number, array, object, or for strings what their text looks like (``any`` when unknown)."""
+        """choice, boolean, number, array, object, what a string looks like (``any`` if unknown), or none of these."""
         schema = self.schema
         if "const" in schema or isinstance(schema.get("enum"), list):
             return "choice"

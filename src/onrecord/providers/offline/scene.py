@@ -17,7 +17,7 @@ from onrecord.jsonio import Json, loads
 from onrecord.models.request import Request, Span
 from onrecord.models.unit_bytes import result_parts
 
-__all__ = ("Line", "Scene", "look", "shown_units")
+__all__ = ("Line", "Scene", "look", "shown_units", "swaps_of")
 
 REACH = 60
 """How many lines back the stand-in looks for values."""
@@ -89,6 +89,7 @@ def look(request: Request) -> Scene:
     data: list[str] = []
     lines: list[Line] = []
     waits = False
+    swaps = swaps_of(request)
     for index, unit in shown_units(request):
         if isinstance(unit, ContextMessage):
             (data if unit.authority == "data" else brief).append(context_text(unit))
@@ -103,7 +104,7 @@ def look(request: Request) -> Scene:
         else:
             waits = any(call.status == "asked" for call in unit.calls)
             data.extend(context_text(note) for note in unit.before)
-            lines.extend(_round_lines(unit, _swaps(request, index), own=0 <= request.own <= index))
+            lines.extend(_round_lines(index, unit, swaps, own=0 <= request.own <= index))
     return Scene(brief=tuple(brief), data=tuple(data), lines=tuple(lines[-REACH:]))
 
 
@@ -127,17 +128,21 @@ def _covers(spans: Sequence[Span | ContextMessage], index: int) -> bool:
     return any(isinstance(span, Span) and span.start <= index < span.stop for span in spans)
 
 
-def _swaps(request: Request, unit: int) -> dict[int, tuple[Part, ...]]:
-    return {swap.call: swap.shows for swap in request.view.swaps if swap.unit == unit}
+def swaps_of(request: Request) -> Mapping[tuple[int, int], tuple[Part, ...]]:
+    """What the view shows instead of results, by unit and call; nothing at all is something, too."""
+    return {(swap.unit, swap.call): swap.shows for swap in request.view.swaps}
 
 
-def _round_lines(held: Round, swaps: Mapping[int, tuple[Part, ...]], *, own: bool) -> Iterator[Line]:
+def _round_lines(
+    index: int, held: Round, swaps: Mapping[tuple[int, int], tuple[Part, ...]], *, own: bool
+) -> Iterator[Line]:
     if held.text.strip():
         yield Line(who="model", text=held.text, own=own)
-    for index, call in enumerate(held.calls):
+    for place, call in enumerate(held.calls):
         if call.status == "asked":
             continue
-        words = labelled(swaps[index] if index in swaps else result_parts(replace(call, notes=())))
+        shows = swaps.get((index, place))
+        words = labelled(result_parts(replace(call, notes=())) if shows is None else shows)
         yield Line(
             who="call",
             text=words,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from onrecord.jsonio import Json, dumps
 from onrecord.models.request import Offer
-from onrecord.providers.offline.overlap import fold, roots, sentences, words
+from onrecord.providers.offline.overlap import roots, sentences, words
 from onrecord.providers.offline.scene import Line, Scene
 from onrecord.providers.offline.wording import (
     HONEST,
@@ -85,7 +85,7 @@ def plain_answer(scene: Scene, offers: Sequence[Offer], language: Language) -> s
 
 def _result_text(call: Line, language: Language) -> str:
     shown = call_text(call.name, call.args)
-    if call.status in {"denied", "failed", "invalid", "not_run"} or not call.went_well:
+    if not call.went_well:
         if call.status == "cancelled":
             return phrase("unknown", language, call=shown)
         error = call.value.get("error") if isinstance(call.value, Mapping) else call.text
@@ -206,5 +206,5 @@ def _facts(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
         for sentence in sentences(text):
             plain = MARKUP.sub("", sentence).strip()
-            if len(words(plain)) >= 3 and not plain.endswith("?") and not ORDERS.match(plain) and fold(plain):
+            if len(words(plain)) >= 3 and not plain.endswith("?") and not ORDERS.match(plain):
                 yield plain

@@ -191,29 +191,25 @@ class _Reading:
 
     def _array(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001 - it stands last in a call of three
         items = one.schema.get("items")
-        inner = parameters_of({"properties": {one.name: items if isinstance(items, Mapping) else {}}}, one.whole)[0:1]
-        if not inner or inner[0].kind in {"object", "array", "none", "boolean"}:
+        (inner,) = parameters_of({"properties": {one.name: items if isinstance(items, Mapping) else {}}}, one.whole)
+        if inner.kind in {"object", "array", "none", "boolean"}:
             return None
-        if inner[0].kind == "choice":
-            return self._choices(inner[0]) or None
+        if inner.kind == "choice":
+            return self._choices(inner) or None
         found: list[Json] = []
-        if inner[0].kind == "number":
-            found = [f.value for f in candidates.numbers(self.text) if inner[0].fits(f.value)]
-        while (
-            inner[0].kind != "number"
-            and len(found) < 20
-            and (value := self.value(inner[0], answered=False)) is not None
-            and value not in found
-        ):
-            found.append(value)
+        if inner.kind == "number":
+            found += [f.value for f in candidates.numbers(self.text) if inner.fits(f.value)]
+        else:
+            while len(found) < 20 and (value := self.value(inner, answered=False)) is not None and value not in found:
+                found.append(value)
         if not found and answered:
-            found = [part for part in _listed(self.text) if inner[0].fits(part)]
+            found += [part for part in _listed(self.text) if inner.fits(part)]
         return found or None
 
     def _object(self, one: Parameter) -> Json:
         inner = parameters_of(one.schema, one.whole)
         simple = [p for p in inner if p.kind not in {"object", "array"}]
-        return read_words(simple, self.text) or None if simple else None
+        return read_words(simple, self.text) or None
 
     def _string(self, one: Parameter, answered: bool) -> Json:  # noqa: FBT001 - it stands last in a call of three
         kind = one.kind

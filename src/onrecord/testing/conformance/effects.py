@@ -108,7 +108,7 @@ class EffectsConformance:
         assert given == ([1, 1, 1] if self.journaled else [1, 2, 3])
 
     async def test_keys_have_nothing_to_do_with_each_other(self, make_effects: MakeEffects) -> None:
-        """Many calls at once, each with its own value."""
+        """Many calls at once, and one when they are done, each with its own value."""
         effects = make_effects()
 
         def act(n: int) -> Callable[[], Awaitable[int]]:
@@ -120,6 +120,7 @@ class EffectsConformance:
 
         given = await asyncio.gather(*(effects.once(f"k{n}", "", int, act(n)) for n in range(50)))
         assert given == list(range(50))
+        assert await effects.once("later", "", int, act(50)) == 50
 
     async def test_one_object_serves_many_turns(self, make_effects: MakeEffects) -> None:
         """At once; their names differ, and their clocks agree with it."""
