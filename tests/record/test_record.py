@@ -158,6 +158,23 @@ def test_content_of_a_broken_line_is_not_told() -> None:
     assert "canary-3" not in f"{told.value} {told.value.hint}"
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"kind":"said","key":"k","text":"a","side":"canary-3"}', "Invalid value - at `$.side`"),
+        (b'{"kind":"context.added","content":[{"type":"canary-3 - at `$"}]}', "Invalid value - at `$.content[0].type`"),
+        (b'{"kind":"data.patched","patch":{"canary-3":' + b"[" * 9000 + b"]" * 9000 + b"}}", "nested too deeply"),
+        (b'{"kind":"note","by":"x","text":"canary-3\xff"}', "not valid JSON"),
+    ],
+    ids=["literal", "tag", "depth", "unicode"],
+)
+def test_a_body_that_does_not_decode_is_told_by_its_place_alone(body: bytes, told: str) -> None:
+    """Where a field allows only some values, where nesting has no end and where bytes are no text, too."""
+    with pytest.raises(RecordInvalid) as refused:
+        EntryCodec().decode_body(body)
+    assert str(refused.value) == f"a record body does not decode: {told}"
+
+
 def test_the_core_has_twenty_four_kinds() -> None:
     """A closed set: features add kinds of their own, the core never does."""
     assert len({str(kind.__struct_config__.tag) for kind in CORE_KINDS}) == len(CORE_KINDS) == 24
