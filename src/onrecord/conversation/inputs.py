@@ -13,7 +13,7 @@ from msgspec import Struct
 from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import UsageError
-from onrecord.jsonio import Json
+from onrecord.jsonio import Json, misfit
 from onrecord.timing import iso_ms
 
 __all__ = (
@@ -205,15 +205,15 @@ def check_input(input: Input) -> None:
                     hint="give a text, or a list of Text, Image, Audio and File",
                 )
             else:
-                msgspec.json.decode(
-                    msgspec.json.encode([p for p in input.content if isinstance(p, Text)]), type=list[Text]
-                )
+                msgspec.json.decode(msgspec.json.encode([_light(p) for p in input.content]), type=list[Part])
         msgspec.json.decode(msgspec.json.encode(bare), type=type(bare))
         if isinstance(input, (Said, Woke)) and input.at is not None and input.at.utcoffset() is None:
             raise ValueError("its time has no UTC offset, so nobody knows which instant it is")  # noqa: TRY301 - told below
     except UnicodeEncodeError:
         wrong = "it holds text that is not valid Unicode (half of a surrogate pair)"
-    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
+    except (msgspec.ValidationError, RecursionError) as error:
+        wrong = misfit(error)
+    except (TypeError, ValueError) as error:
         wrong = str(error)
     else:
         return
@@ -222,6 +222,13 @@ def check_input(input: Input) -> None:
         code="input-invalid",
         hint="fields hold the types they are declared with, and payloads and values hold JSON",
     )
+
+
+def _light(part: Part) -> Part:
+    """The part without its bytes, which may be many and are JSON in any case."""
+    if isinstance(part, Text) or not isinstance(getattr(part, "data", None), bytes):
+        return part
+    return msgspec.structs.replace(part, data=b"")
 
 
 def _are(kind: type | tuple[type, ...], *values: object) -> bool:
