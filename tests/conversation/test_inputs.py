@@ -24,6 +24,7 @@ from onrecord.conversation.inputs import (
     turn_id,
 )
 from onrecord.errors import UsageError
+from onrecord.record.kinds import ContextAdded
 
 pytestmark = pytest.mark.unit
 
@@ -84,3 +85,13 @@ def test_an_answer_says_whose_and_which_it_is() -> None:
     question = Question(key="t/q0", text="Pay?", by="rule")
     assert approved(question, by="ana", note="ok") == Answered("t/q0", approved=True, by="ana", note="ok")
     assert declined(question, by="ana") == Answered("t/q0", approved=False, by="ana")
+
+
+@pytest.mark.parametrize("value", [0, False, "", [], {}, {"n": 1}])
+def test_what_came_with_an_input_is_shown_whatever_it_is(value: Any) -> None:
+    """Nought, no and nothing in a list are values; only what was not given is none."""
+    for given in (Happened("e", key="k", payload=value), Started("e", key="k", input=value), Woke("k", payload=value)):
+        (shown,) = ContextAdded.of(given).content
+        assert getattr(shown, "payload", None) == value
+    (answer,) = ContextAdded.of(Answered("q", value=1)).content
+    assert (getattr(answer, "text", ""), getattr(answer, "payload", 1)) == ("answered:q", None)
