@@ -213,6 +213,9 @@ def test_roles_of_library_text(role: str, authority: str) -> None:
     assert (message.authority, message.content) == (authority, (Text("a"), Text("b")))
 
 
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
 BAD_RECORDS = [
     ({"role": "user", "content": [{"type": "video"}]}, "type 'video'"),
     ({"role": "user", "content": [7]}, "must be an object"),
@@ -221,6 +224,16 @@ BAD_RECORDS = [
     ({"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "%%"}}]}, "not base64"),
     ({"role": "user", "content": [{"type": "file", "file": "f"}]}, "must hold an object"),
     ({"role": "user", "content": "x", "created_at": "yesterday"}, "Invalid"),
+    ({"role": "user", "content": "x", "notice": 7}, "'notice' must be a string, got int"),
+    ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": 7}}]}, "'url' must be a string, got int"),
+    ({"role": "user", "content": [{"type": "image_file", "image_file": {"file_id": 7}}]}, "'file_id' must be a string"),
+    ({"role": "user", "content": [{"type": "input_audio", "input_audio": {"url": 7}}]}, "'url' must be a string"),
+    ({"role": "user", "content": [{"type": "file", "file": {"file_url": 7}}]}, "'file_url' must be a string"),
+    ({"role": "user", "content": [{"type": "file", "file": {"file_id": 7}}]}, "'file_id' must be a string"),
+    ({"role": "user", "content": [{"type": ["text"], "text": "x"}]}, "type ['text']"),
+    ({"role": "user", "content": "x", "more": CIRCLE}, "nested too deeply"),
+    ({"role": "assistant", "content": [{"type": ["text"], "text": "x"}]}, "type ['text']"),
+    ({"type": "canary-2"}, "Invalid value - at `$.type`"),
     ({"role": "system", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}, "text only"),
     ({"role": "assistant", "content": [{"type": "image_url"}]}, "type 'image_url'"),
     ({"role": "assistant", "content": 5}, "'content' must be a string"),
@@ -291,6 +304,8 @@ def test_refusals_stand_apart_from_text() -> None:
         ([1, 2], (Text("[1,2]"),)),
         ([{"type": "text", "text": "a"}], (Text("a"),)),
         (None, (Text("null"),)),
+        ([{"type": "file", "name": "a.txt"}], (Text('[{"type":"file","name":"a.txt"}]'),)),
+        ([{"type": ["x"]}], (Text('[{"type":["x"]}]'),)),
     ],
 )
 def test_results_of_any_kind(content: object, expected: object) -> None:
@@ -318,6 +333,20 @@ def test_failed_and_interrupted_records() -> None:
         "Let me see.",
         "It is [interrupted here]",
     ]
+
+
+@pytest.mark.parametrize(("written", "cut"), [(1, "stopped"), ("spoken over", "spoken over"), (False, None)])
+def test_an_interruption_has_a_cause(written: object, cut: str | None) -> None:
+    """The one that a store wrote down, else that somebody stopped it."""
+    assert answer({"role": "assistant", "content": "It is", "interrupted": written}).interrupted == cut
+
+
+def test_arguments_that_no_wire_could_take_stay_text() -> None:
+    """What nests deeper than a model's own arguments may is no object here either."""
+    deep = '{"a":' + "[" * 300 + "]" * 300 + "}"
+    message = answer(asks(call("c", arguments=deep)))
+    assert (message.rounds[0].calls[0].raw_args, message.rounds[0].calls[0].args) == (deep, {})
+    assert history_of([message])[0]["tool_calls"][0]["arguments"] == deep
 
 
 def test_ids_depend_on_place_and_content_alone() -> None:
