@@ -94,7 +94,7 @@ def history_of(messages: Iterable[Message]) -> list[dict[str, Json]]:
                         records.extend(_round_records(held, rounds))
                     rounds += 1
                 if message.interrupted is not None:
-                    shown = message.text if message.heard is None else message.text[: message.heard]
+                    shown = message.text[: message.heard]  # all of it where that is None
                     records.append({"role": "assistant", "content": shown, "interrupted": message.interrupted})
     return records
 
