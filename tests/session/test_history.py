@@ -4,13 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import Raw
+from msgspec.structs import replace
 
 from onrecord.agent import Agent
-from onrecord.conversation.content import Text
+from onrecord.conversation.content import Image, Text
 from onrecord.conversation.inputs import Answered, Interruption
 from onrecord.conversation.messages import AssistantMessage, UserMessage
-from onrecord.errors import UsageError
+from onrecord.errors import RecordInvalid, UsageError
 from onrecord.record.entry import Entry, kind_of
+from onrecord.record.kinds import HistoryChanged
 from onrecord.session import Folds, refold
 from onrecord.session.history import edit_result, import_messages, interrupt_closed, remove_message, reset
 from onrecord.session.memory import MemoryStore
@@ -158,6 +161,48 @@ async def test_a_change_says_who_made_it() -> None:
     _, _, session = await talked()
     with pytest.raises(UsageError, match="who made it"):
         reset(session, by="", at=AT)
+
+
+async def test_what_could_not_be_read_again_is_refused_and_not_quoted() -> None:
+    """An edit by a plain string, messages and parts of wrong types, plain records, and what is no Unicode."""
+    _, _, session = await talked()
+    message = answer_of(session)
+    call = message.rounds[0].calls[0].id
+    image: Any = Image(url="u", detail="canary-5")  # type: ignore[arg-type]  # wrong on purpose
+    plain: Any = {"role": "user", "content": "canary-5"}
+    given: Any = "canary-5"
+
+    def edits(parts: Any) -> Callable[[], object]:
+        return lambda: edit_result(session, message.id, call, parts, by="ana", at=AT)
+
+    def imports(content: Any) -> Callable[[], object]:
+        return lambda: import_messages(session, [UserMessage(id="u", content=content)], by="ana", at=AT)
+
+    refused: tuple[tuple[Callable[[], object], str], ...] = (
+        (edits(given), r"got `str` - at `\$\[0\]`"),
+        (edits((image,)), r"Invalid value - at `\$\[0\]\.detail`"),
+        (imports(given), "Expected `array`"),
+        (imports((Text("canary-5\ud83d"),)), "recorded$"),
+        (imports((Text("canary-5"), object())), "type object"),
+        (lambda: import_messages(session, [plain], by="ana", at=AT), "messages, not dict"),
+    )
+    for work, wrong in refused:
+        with pytest.raises(UsageError, match=wrong) as told:
+            work()
+        assert told.value.hint
+        assert "canary-5" not in f"{told.value} {told.value.hint}"
+
+
+async def test_a_damaged_change_of_history_does_not_fold() -> None:
+    """It is no valid record, and the error does not quote it."""
+    _, result, session = await talked()
+    change = import_messages(session, [OLD], by="ana", at=AT)
+    first, *rest = change.entries
+    assert isinstance(first.body, HistoryChanged)
+    damaged = replace(first, body=replace(first.body, value=Raw(b'[{"type":"canary-5"}]')))
+    with pytest.raises(RecordInvalid, match="change of history") as told:
+        refold(session.key, [*result.entries, damaged, *rest])
+    assert "canary-5" not in str(told.value)
 
 
 async def test_changes_are_stored_like_turns() -> None:

@@ -82,7 +82,8 @@ _COPIED = tuple(name for name in _State.__struct_fields__ if name != "slots")
 
 
 @cache
-def _decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+    """Reads JSON as this kind."""
     # Made on first use and kept: making one takes longer than a cold start should, using one is fast.
     return msgspec.json.Decoder(kind).decode
 
@@ -90,7 +91,7 @@ def _decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
 def _stored(kind: Any, data: bytes | Raw) -> Any:
     """What a store kept of a session. StoreError, without its content, when it does not decode."""
     try:
-        return _decoder(kind)(data)
+        return decoder(kind)(data)
     except UNREADABLE as error:
         raise StoreError(f"a stored session does not decode: {misfit(error)}", code="store-corrupt") from None
 
