@@ -156,11 +156,31 @@ async def test_changes_of_what_is_not_there_are_refused_by_name() -> None:
             work()
 
 
-async def test_a_change_says_who_made_it() -> None:
+@pytest.mark.parametrize("by", ["", None, 7])
+async def test_a_change_says_who_made_it(by: Any) -> None:
     """It is refused otherwise."""
     _, _, session = await talked()
     with pytest.raises(UsageError, match="who made it"):
-        reset(session, by="", at=AT)
+        reset(session, by=by, at=AT)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"heard": -1}, "heard= is less than 0"),
+        ({"heard": "x"}, "got `str` - at `$.heard`"),
+        ({"cause": 7}, "got `int` - at `$.cause`"),
+        ({"receipt": object()}, "type object"),
+        ({"cause": "half \ud83d"}, "not valid Unicode"),
+    ],
+)
+async def test_a_late_interruption_that_could_not_be_read_again_is_refused(fields: Any, told: str) -> None:
+    """Stored, it would close its whole session."""
+    _, _, session = await talked()
+    with pytest.raises(UsageError) as refused:
+        interrupt_closed(session, Interruption(id="i", turn=answer_of(session).turn, **fields), at=AT)
+    assert told in str(refused.value)
+    assert refused.value.hint
 
 
 async def test_what_could_not_be_read_again_is_refused_and_not_quoted() -> None:

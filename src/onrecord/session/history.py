@@ -9,7 +9,7 @@ from typing import get_args
 from msgspec import Raw
 
 from onrecord.conversation.content import Part
-from onrecord.conversation.inputs import Interruption
+from onrecord.conversation.inputs import Interruption, check_interruption
 from onrecord.conversation.messages import AssistantMessage, Message
 from onrecord.errors import RecordInvalid, UsageError
 from onrecord.jsonio import dumps
@@ -65,8 +65,9 @@ def reset(session: Session, *, by: str, at: datetime, folds: Folds = NO_FOLDS) -
 def interrupt_closed(session: Session, by: Interruption, *, at: datetime, folds: Folds = NO_FOLDS) -> Change | None:
     """A late interruption: a closed turn's answer was heard only up to ``by.heard``. None when it is already known.
 
-    UsageError when the turn has no answer in this conversation.
+    UsageError when the turn has no answer in this conversation, or the interruption could not be read again.
     """
+    check_interruption(by)
     if by.id in session.interruptions:
         return None
     if not any(isinstance(m, AssistantMessage) and m.turn == by.turn for m in session.conversation.messages):
@@ -76,7 +77,7 @@ def interrupt_closed(session: Session, by: Interruption, *, at: datetime, folds:
 
 
 def _changed(session: Session, body: HistoryChanged, by: str, at: datetime, folds: Folds) -> Change:
-    if not by:
+    if not by or not isinstance(by, str):
         raise UsageError("a change of history needs to say who made it", hint='pass by="..."')
     turn = f"{session.key.id}:history:{session.seq}"
     try:
