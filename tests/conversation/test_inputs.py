@@ -1,14 +1,17 @@
 """Inputs: what cannot be recorded is refused at once, and each has the keys that turns, flows and replays go by."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
-from onrecord.conversation.content import Audio, File, Image, Text
+from onrecord.conversation.content import Audio, File, Image, Structured, Text
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import (
     Answered,
+    Ask,
+    AskField,
     Happened,
     Input,
     Question,
@@ -57,6 +60,30 @@ def test_good_media_is_taken(part: Any) -> None:
     check_input(Said((Text("see"), part)))
 
 
+@pytest.mark.parametrize("given", [Said("hi", at=NOW.replace(tzinfo=None)), Woke("w", at=NOW.replace(tzinfo=None))])
+def test_a_time_without_an_offset_is_refused(given: Input) -> None:
+    """Nobody knows which instant it is; with one it is taken."""
+    with pytest.raises(UsageError, match="no UTC offset"):
+        check_input(given)
+    check_input(Said("hi", at=NOW))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: AskField(name="a", schema=WRONG), "schema= as a JSON Schema object"),
+        (lambda: AskField(name="a", ask=WRONG), "ask= as text"),
+        (lambda: Ask("q", on_message=WRONG), "on_message=7 is unknown"),
+        (lambda: Ask("q", fields=(WRONG,)), "takes AskFields"),
+        (lambda: Ask(WRONG), "takes its question"),
+    ],
+)
+def test_a_question_that_could_not_be_read_again_is_refused(make: Callable[[], object], told: str) -> None:
+    """While it is made."""
+    with pytest.raises(UsageError, match=told):
+        make()
+
+
 def test_replays_are_recognised_by_keys_that_come_from_outside() -> None:
     """A message of a channel and an event; wakes, starts and answers come again under one key and mean it."""
     inputs: list[Input] = [Said("hi", key="1"), Happened("paid", key="2"), Said("hi"), Started("x", key="3"), Woke("w")]
@@ -90,8 +117,12 @@ def test_an_answer_says_whose_and_which_it_is() -> None:
 @pytest.mark.parametrize("value", [0, False, "", [], {}, {"n": 1}])
 def test_what_came_with_an_input_is_shown_whatever_it_is(value: Any) -> None:
     """Nought, no and nothing in a list are values; only what was not given is none."""
-    for given in (Happened("e", key="k", payload=value), Started("e", key="k", input=value), Woke("k", payload=value)):
-        (shown,) = ContextAdded.of(given).content
-        assert getattr(shown, "payload", None) == value
+    inputs = {
+        "happened:e": Happened("e", key="k", payload=value),
+        "started:e": Started("e", key="k", input=value),
+        "woke:k": Woke("k", payload=value),
+    }
+    for text, given in inputs.items():
+        assert ContextAdded.of(given).content == (Structured(kind="domain-event", text=text, payload=value),)
     (answer,) = ContextAdded.of(Answered("q", value=1)).content
     assert (getattr(answer, "text", ""), getattr(answer, "payload", 1)) == ("answered:q", None)

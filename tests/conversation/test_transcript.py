@@ -1,4 +1,5 @@
 import base64
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -335,6 +336,19 @@ def test_failed_and_interrupted_records() -> None:
     ]
 
 
+def test_an_answer_of_several_records_keeps_its_times_and_statuses() -> None:
+    """It began with its first record and ended with its last; a status that a store wrote is the call's."""
+    message = answer(
+        asks(call("c"), call("d"), call("e")) | {"created_at": AT, "completed_at": AT},
+        result("c", "no") | {"status": "denied", "is_error": True},
+        result("d", "yes") | {"status": "odd"},
+        result("e", "no") | {"status": ["denied"], "is_error": True},
+        {"role": "assistant", "content": "Done", "created_at": LATER, "completed_at": LATER},
+    )
+    assert (message.started_at, message.completed_at) == (AT, LATER)
+    assert [held.status for held in message.rounds[0].calls] == ["denied", "returned", "failed"]
+
+
 @pytest.mark.parametrize(("written", "cut"), [(1, "stopped"), ("spoken over", "spoken over"), (False, None)])
 def test_an_interruption_has_a_cause(written: object, cut: str | None) -> None:
     """The one that a store wrote down, else that somebody stopped it."""
@@ -358,4 +372,4 @@ def test_ids_depend_on_place_and_content_alone() -> None:
     assert messages_from([{"role": "user", "content": "A"}])[0].id != ids[0]
     more = [*records, {"role": "assistant", "content": "still the same answer"}]
     assert messages_from(more)[1].id != ids[1]
-    assert messages_from(records, "x")[0].id.startswith("x0-")
+    assert re.fullmatch("x0-[0-9a-f]{8}", messages_from(records, "x")[0].id)

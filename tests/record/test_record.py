@@ -10,8 +10,9 @@ from msgspec import Raw
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, RecordInvalid, UsageError
 from onrecord.record.entry import Body, Entry, UnknownBody, kind_of
+from onrecord.record.fold import takes
 from onrecord.record.jsonl import EntryCodec
-from onrecord.record.kinds import CORE_KINDS, Noted, ToolReturned
+from onrecord.record.kinds import CORE_KINDS, Noted, ToolReturned, TurnClosed, TurnFailed
 from onrecord.record.record import Record
 from onrecord.session import refold
 from onrecord.session.session import Session
@@ -95,6 +96,14 @@ def test_turns_are_grouped_though_others_lie_between() -> None:
     record = Record(notes, numbers)
     assert {t: [e.seq for e in held] for t, held in record.turns().items()} == {"a": [0, 2, 3], "b": [1]}
     assert (len(record), list(record)) == (4, notes)
+
+
+def test_takes_are_whole_and_each_a_list_of_its_own() -> None:
+    """Every end closes one, and what has no end yet comes last."""
+    ends: list[Body] = [TurnClosed(status="silent"), TurnFailed(code="c", error="E"), Noted(by="x", text="")]
+    entries = [entry(body, n) for n, body in enumerate(ends)]
+    found = list(takes([entry(Noted(by="x", text=""), 9), *entries]))
+    assert [[e.seq for e in take] for take in found] == [[9, 0], [1], [2]]
 
 
 # ---- lines -----------------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ async def test_an_edited_result_is_what_the_model_reads_next() -> None:
     message = answer_of(session)
     change = edit_result(session, message.id, message.rounds[0].calls[0].id, (Text("90"),), by="ana", at=AT)
     assert await shown(agent, change.session) == ["price?", "", "90", "Eighty.", "and now?"]
-    assert [kind_of(e.body) for e in change.entries] == ["history.changed", "turn.closed"]
+    assert [(kind_of(e.body), e.cause) for e in change.entries] == [("history.changed", None), ("turn.closed", 0)]
     assert (change.kept, [m.id for m in change.messages]) == (1, [message.id])
     agreed(change, result)
 
@@ -139,6 +139,16 @@ async def test_an_answer_is_heard_only_in_part() -> None:
     assert [(kind_of(e.body), e.turn) for e in change.entries] == [("turn.interrupted", "s:interruption:i1")]
     agreed(change, result)
     assert interrupt_closed(change.session, by, at=AT) is None
+
+
+async def test_a_turn_without_an_answer_was_not_heard() -> None:
+    """That its message is in the conversation is not enough."""
+    _, _, session = await talked()
+    message = answer_of(session)
+    silent = remove_message(session, message.id, by="ana", at=AT).session
+    assert [m.turn for m in silent.conversation.messages] == [message.turn]
+    with pytest.raises(UsageError, match="no answer"):
+        interrupt_closed(silent, Interruption(id="i", turn=message.turn, heard=0), at=AT)
 
 
 async def test_changes_of_what_is_not_there_are_refused_by_name() -> None:
