@@ -60,7 +60,8 @@ def misfit(error: Exception) -> str:
     told = str(error)
     if not told.startswith(("Invalid value ", "Invalid enum value ")):
         return told
-    return "Invalid value" + "".join(told.rpartition(" - at ")[1:])
+    _, at, place = told.rpartition(" - at ")
+    return f"Invalid value{at}{place}" if at else "Invalid value"
 
 
 def read_object(text: str) -> dict[str, Json] | None:
