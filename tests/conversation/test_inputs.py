@@ -117,7 +117,7 @@ def test_an_answer_says_whose_and_which_it_is() -> None:
 @pytest.mark.parametrize("value", [0, False, "", [], {}, {"n": 1}])
 def test_what_came_with_an_input_is_shown_whatever_it_is(value: Any) -> None:
     """Nought, no and nothing in a list are values; only what was not given is none."""
-    inputs = {
+    inputs: dict[str, Input] = {
         "happened:e": Happened("e", key="k", payload=value),
         "started:e": Started("e", key="k", input=value),
         "woke:k": Woke("k", payload=value),

@@ -7,11 +7,20 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.log import Log
 from onrecord.errors import StoreError
 from onrecord.session import pack, unpack
-from onrecord.session.codec import decode_message, decode_state, dumps_session, encode_state, loads_session
+from onrecord.session.codec import (
+    decode_message,
+    decode_state,
+    dumps_session,
+    encode_state,
+    loads_session,
+    slot_value,
+)
 from onrecord.session.session import Session, SlotState
 from onrecord.testing import ScriptedModel, call
+from tests.session.folds import Seen
 from tests.strategies import of
 from tests.turn.acting import tool, turn
 from tests.turn.pausing.asking import approve
@@ -82,6 +91,15 @@ def test_a_slot_that_was_not_read_stays_as_it_was_written() -> None:
     again = loads_session(dumps_session(session))
     assert bytes(again.slots["x"].value) == b'{ "a" : 1.0 }'
     assert replace(again).slots["x"].version == 3
+
+
+@pytest.mark.parametrize("raw", [b'[{"kind":["canary-4"],"n":1}]', b'{"canary-4":1}', b"[" * 9000])
+def test_a_state_that_its_fold_does_not_read_is_told_without_its_content(raw: bytes) -> None:
+    """The fold has to say that it keeps something else now."""
+    with pytest.raises(StoreError, match="does not decode") as told:
+        slot_value(SlotState(1, Raw(raw)), Log[Seen])
+    assert (told.value.code, "version" in told.value.hint) == ("store-corrupt", True)
+    assert "canary-4" not in str(told.value)
 
 
 @pytest.mark.parametrize("data", [b'{"type":"canary-4"}', b"{", b"[" * 9000], ids=["type", "cut", "deep"])

@@ -108,9 +108,19 @@ def encode_message(message: Message) -> bytes:
 
 
 def slot_value(slot: SlotState, kind: type[T]) -> T:
-    """A slot's state as its fold declares it; fresh from a store it is decoded here, once."""
+    """A slot's state as its fold declares it; fresh from a store it is decoded here, once.
+
+    StoreError when it does not decode: its fold changed what it keeps, but not its version.
+    """
     if isinstance(slot.value, Raw):
-        return msgspec.json.decode(slot.value, type=kind, dec_hook=_typed)
+        try:
+            return msgspec.json.decode(slot.value, type=kind, dec_hook=_typed)
+        except UNREADABLE as error:
+            raise StoreError(
+                f"the stored state of a fold does not decode: {misfit(error)}",
+                code="store-corrupt",
+                hint="give the fold another version, and fold the record again: onrecord.session.refold(...)",
+            ) from None
     value: T = slot.value
     return value
 
