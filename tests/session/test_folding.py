@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Text
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Question, Said
+from onrecord.conversation.log import Log
 from onrecord.conversation.messages import AssistantMessage, Block, Round, ToolCall, UserMessage
 from onrecord.errors import RecordInvalid
 from onrecord.record.entry import Body, Entry
@@ -28,10 +29,13 @@ from onrecord.record.kinds import (
     TurnInput,
     TurnInterrupted,
     TurnOpened,
+    TurnPaused,
     TurnResumed,
 )
-from onrecord.session import Session, land
+from onrecord.session import Folds, Session, SlotState, land
 from onrecord.session.session import KEPT_FILED, KEPT_INPUTS
+from onrecord.session.working import NO_FOLDS
+from tests.session.folds import Listing, Seen
 
 pytestmark = pytest.mark.unit
 
@@ -50,13 +54,13 @@ def later(seconds: int) -> datetime:
     return NOW + timedelta(minutes=1, seconds=seconds)
 
 
-def after(session: Session, *bodies: Body, turn: str = "t") -> Session:
+def after(session: Session, *bodies: Body, turn: str = "t", folds: Folds = NO_FOLDS) -> Session:
     """The session after one take of these entries."""
     entries = [
         Entry(seq=session.seq + n, n=n, turn=turn, take=1, where="main", at=later(n), cause=None, body=body)
         for n, body in enumerate(bodies)
     ]
-    return land(session, entries)
+    return land(session, entries, folds)
 
 
 def answers(session: Session) -> list[AssistantMessage]:
@@ -207,3 +211,17 @@ def test_only_a_paused_turn_is_resumed(session: Session, turn: str) -> None:
     found = after(paused(ROUND), replace(resumed, input_key="k"), CLOSED)
     assert (found.pending, found.inputs) == (None, ("k",))
     assert [r.id for r in answers(found)[0].rounds] == [ROUND.id]
+
+
+def test_a_fold_of_a_paused_turn_waits_for_it() -> None:
+    """Another turn in between has a state of its own; the paused one goes on from its own, and then it is gone."""
+    folds = Folds([Listing("turn.closed", "turn.resumed", name="turn", scope="turn", unfinished=True)])
+    known = SlotState(1, Log([Seen("tool.returned", 3)]))
+    held = replace(paused(ROUND), slots={"turn": known})
+    between = after(held, OPENED, CLOSED, turn="u", folds=folds)
+    assert between.slots == {"turn": known}
+    assert between.pending is not None
+    resumed = TurnResumed(answer=Answered("t/q0", approved=True), now=NOW)
+    again = after(between, resumed, TurnPaused(pending=between.pending), folds=folds)
+    assert [s.n for s in again.slots["turn"].value] == [3, 0]
+    assert after(between, resumed, CLOSED, folds=folds).slots == {}
