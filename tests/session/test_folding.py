@@ -32,7 +32,7 @@ from onrecord.record.kinds import (
     TurnPaused,
     TurnResumed,
 )
-from onrecord.session import Folds, Session, SlotState, land
+from onrecord.session import Folds, Session, SlotState, land, refold
 from onrecord.session.session import KEPT_FILED, KEPT_INPUTS
 from onrecord.session.working import NO_FOLDS
 from tests.session.folds import Listing, Seen
@@ -54,13 +54,17 @@ def later(seconds: int) -> datetime:
     return NOW + timedelta(minutes=1, seconds=seconds)
 
 
-def after(session: Session, *bodies: Body, turn: str = "t", folds: Folds = NO_FOLDS) -> Session:
-    """The session after one take of these entries."""
-    entries = [
-        Entry(seq=session.seq + n, n=n, turn=turn, take=1, where="main", at=later(n), cause=None, body=body)
+def filed(*bodies: Body, turn: str = "t", seq: int = 0) -> list[Entry]:
+    """These bodies as entries."""
+    return [
+        Entry(seq=seq + n, n=n, turn=turn, take=1, where="main", at=later(n), cause=None, body=body)
         for n, body in enumerate(bodies)
     ]
-    return land(session, entries, folds)
+
+
+def after(session: Session, *bodies: Body, turn: str = "t", folds: Folds = NO_FOLDS) -> Session:
+    """The session after one take of these entries."""
+    return land(session, filed(*bodies, turn=turn, seq=session.seq), folds)
 
 
 def answers(session: Session) -> list[AssistantMessage]:
@@ -179,6 +183,15 @@ def test_a_failure_that_showed_nothing_marks_nothing() -> None:
     (answer,) = answers(cut_short(settled))
     assert (answer.interrupted, answer.rounds) == (None, (settled,))
     assert not answers(cut_short(ROUND))
+
+
+def test_a_take_without_an_end_reads_as_its_turn_sees_itself() -> None:
+    """Its data counts, its last round is a unit already, and its message is not there yet."""
+    said = TurnInput(input=Said("hi"), now=NOW)
+    entries = filed(OPENED, said, ModelReplied(round=ROUND), DataPatched(patch={"a": 1}))
+    found = refold(FRESH.key, entries)
+    assert (dict(found.data), found.seq, answers(found)) == ({"a": 1}, 4, [])
+    assert [unit.id for unit in found.conversation.units] == ["t/u", ROUND.id]
 
 
 # ---- pauses ----------------------------------------------------------------------------------------------------------

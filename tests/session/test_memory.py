@@ -60,3 +60,13 @@ async def test_a_message_of_wrong_types_is_an_error_of_the_store() -> None:
     with pytest.raises(StoreError, match="does not decode") as told:
         await store.load("s")
     assert (told.value.code, wrong in str(told.value)) == ("store-corrupt", False)
+
+
+@pytest.mark.parametrize("place", ["turn", "where"])
+async def test_a_place_that_is_no_unicode_is_refused_as_a_change(place: str) -> None:
+    """Every store writes it as it is, so it is told before any of them does."""
+    change = (await turn(Agent(ScriptedModel("ok")), session="s")).change()
+    odd: Any = {place: "half \ud83d"}
+    with pytest.raises(StoreError, match="not valid Unicode") as told:
+        await MemoryStore().commit(replace(change, entries=(replace(change.entries[0], **odd), *change.entries[1:])))
+    assert told.value.code == "store-change"
