@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onrecord.conversation.content import Audio, File, Image, Structured, Text
+from onrecord.conversation.content import Audio, File, Image, Text
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import (
     Answered,
@@ -27,7 +27,6 @@ from onrecord.conversation.inputs import (
     turn_id,
 )
 from onrecord.errors import UsageError
-from onrecord.record.kinds import ContextAdded
 
 pytestmark = pytest.mark.unit
 
@@ -112,17 +111,3 @@ def test_an_answer_says_whose_and_which_it_is() -> None:
     question = Question(key="t/q0", text="Pay?", by="rule")
     assert approved(question, by="ana", note="ok") == Answered("t/q0", approved=True, by="ana", note="ok")
     assert declined(question, by="ana") == Answered("t/q0", approved=False, by="ana")
-
-
-@pytest.mark.parametrize("value", [0, False, "", [], {}, {"n": 1}])
-def test_what_came_with_an_input_is_shown_whatever_it_is(value: Any) -> None:
-    """Nought, no and nothing in a list are values; only what was not given is none."""
-    inputs: dict[str, Input] = {
-        "happened:e": Happened("e", key="k", payload=value),
-        "started:e": Started("e", key="k", input=value),
-        "woke:k": Woke("k", payload=value),
-    }
-    for text, given in inputs.items():
-        assert ContextAdded.of(given).content == (Structured(kind="domain-event", text=text, payload=value),)
-    (answer,) = ContextAdded.of(Answered("q", value=1)).content
-    assert (getattr(answer, "text", ""), getattr(answer, "payload", 1)) == ("answered:q", None)
