@@ -83,6 +83,25 @@ def test_a_question_that_could_not_be_read_again_is_refused(make: Callable[[], o
         make()
 
 
+class Words(str):
+    """A text with a type of its own."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("text", ["hi", "é 部屋 🙂", Words("hi"), Words("é")])
+def test_any_text_is_taken(text: str) -> None:
+    """In every script, and of a type of the host's own."""
+    check_input(Said(text))
+
+
+@pytest.mark.parametrize("text", ["half \ud83d", "\ud83d\ude42", Words("\ude42")])
+def test_text_that_is_no_unicode_is_refused(text: str) -> None:
+    """Halves of pairs, and two of them as well: no file could hold them."""
+    with pytest.raises(UsageError, match="not valid Unicode"):
+        check_input(Said(text))
+
+
 def test_replays_are_recognised_by_keys_that_come_from_outside() -> None:
     """A message of a channel and an event; wakes, starts and answers come again under one key and mean it."""
     inputs: list[Input] = [Said("hi", key="1"), Happened("paid", key="2"), Said("hi"), Started("x", key="3"), Woke("w")]

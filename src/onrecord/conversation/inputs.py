@@ -13,7 +13,7 @@ from msgspec import Struct
 from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import UsageError
-from onrecord.jsonio import Json, is_json, misfit
+from onrecord.jsonio import Json, misfit, writable
 from onrecord.timing import iso_ms
 
 __all__ = (
@@ -196,7 +196,7 @@ def check_input(input: Input) -> None:
     if isinstance(input, Said):
         bare = msgspec.structs.replace(input, content="")
         if isinstance(input.content, str):
-            wrong = "" if is_json(input.content) else _NO_UNICODE
+            wrong = "" if writable(input.content) == input.content else _NO_UNICODE
         elif not (_are((tuple, list), input.content) and _are((Text, Image, Audio, File), *input.content)):
             raise UsageError(
                 f"{type(input).__name__} holds neither a text nor parts",
