@@ -47,6 +47,23 @@ def loads(data: bytes | str) -> Json:
         raise msgspec.DecodeError("JSON is nested too deeply or is no valid Unicode") from None
 
 
+UNREADABLE = (msgspec.DecodeError, RecursionError)
+"""What msgspec raises for bytes that do not decode."""
+
+
+def misfit(error: Exception) -> str:
+    """Why something does not decode, without its content: msgspec quotes a value where only some are allowed."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if not isinstance(error, msgspec.ValidationError):
+        return "not valid JSON"  # such messages may quote a byte or two
+    told = str(error)
+    if not told.startswith(("Invalid value ", "Invalid enum value ")):
+        return told
+    _, at, place = told.rpartition(" - at ")
+    return f"Invalid value{at}{place}" if at else "Invalid value"
+
+
 def read_object(text: str) -> dict[str, Json] | None:
     """The JSON object that a model wrote; None for anything else, and for one nested deeper than `DEEPEST`.
 

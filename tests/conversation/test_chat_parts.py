@@ -19,6 +19,8 @@ PARTS: list[tuple[Any, Any]] = [
     (Text("ours"), Text("ours")),
     ({"type": "text", "text": "t"}, Text("t")),
     ({"type": "image_url", "image_url": {"url": "u", "detail": "low"}}, Image(url="u", detail="low")),
+    ({"type": "image_url", "image_url": {"url": "u", "detail": "finest"}}, Image(url="u")),
+    ({"type": "image_url", "image_url": {"url": "u", "detail": ["low"]}}, Image(url="u")),
     ({"type": "image_url", "image_url": "u", "description": "a cat"}, Image(url="u", description="a cat")),
     ({"type": "image_file", "image_file": {"file_id": "i1"}}, Image(file_id="i1")),
     ({"type": "input_audio", "input_audio": {"data": B64, "format": "mp3"}}, Audio(data=b"bytes", format="mp3")),
@@ -58,10 +60,11 @@ def test_media_survive_the_way_out_and_back(part: Image | Audio | File) -> None:
     assert back.content == sent.content
 
 
-def test_an_image_of_bytes_comes_back_as_the_same_picture() -> None:
-    """As a data URL."""
-    (record,) = history_of([UserMessage(id="u", content=(Image(data=b"bytes", media="image/gif"),))])
-    assert record["content"] == [{"type": "image_url", "image_url": {"url": f"data:image/gif;base64,{B64}"}}]
+@pytest.mark.parametrize(("media", "named"), [("image/gif", "image/gif"), ("", "image/png")])
+def test_an_image_of_bytes_comes_back_as_the_same_picture(media: str, named: str) -> None:
+    """As a data URL; bytes without a type are PNG."""
+    (record,) = history_of([UserMessage(id="u", content=(Image(data=b"bytes", media=media),))])
+    assert record["content"] == [{"type": "image_url", "image_url": {"url": f"data:{named};base64,{B64}"}}]
 
 
 def test_said_and_result() -> None:

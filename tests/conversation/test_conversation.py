@@ -1,5 +1,7 @@
 """A conversation changes by making another one: what both share is shared, and native output never outlives an edit."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +109,16 @@ def test_an_edited_result_voids_native_output_from_its_round_on(message: str, ca
     first = next(n for n, u in enumerate(after.units) if isinstance(u, Round) and call.startswith(f"{u.id}/"))
     assert after.units.shared_with(before.units) == first
     assert native(before) == ["r0", "r1", "r2", "r3", "r4"]
+
+
+@pytest.mark.parametrize("status", ["asked", "failed", "denied"])
+def test_an_edited_result_is_one_that_returned(status: Any) -> None:
+    """Whatever became of the call before: now there is a result."""
+    call = ToolCall(id="r0/c0", wire_id="w", name="t", status=status)
+    before = Conversation.of([answered("a1", Round(id="r0", calls=(call,)))])
+    (after,) = before.edit_result("a1", "r0/c0", (Text("edited"),)).units
+    assert isinstance(after, Round)
+    assert (after.calls[0].status, after.calls[0].result) == ("returned", (Text("edited"),))
 
 
 def test_a_removed_message_voids_native_output_behind_it() -> None:

@@ -70,18 +70,21 @@ def test_history_block_forms() -> None:
     """Each item on lines of its own, with or without the wrapping object."""
     items = [
         {"type": "summary", "text": "Before.", "window": {"from": 3}},
+        {"type": "summary", "text": "Early.", "window": {"from": "", "to": 3}},
         {"type": "summary", "text": "No window."},
         {"type": "reaction", "reaction_type": "like", "text": "nice"},
         {"type": "domain_event", "event_type": "paid", "payload": {"n": 1}},
         {"type": "turn", "action": {"kind": "text", "text": "Hello."}},
         {"type": "turn", "action": {"kind": "event", "name": "ring", "payload": {"n": 2}}},
         {"type": "turn", "action": {"kind": "move-played", "san": "e4"}},
+        {"type": "turn", "action": {"kind": "move_executed", "san": "e5"}},
         {"type": "turn", "action": {"kind": "other", "x": 1}},
         "loose",
     ]
     expected = (
-        "Summary:\nBefore.\nWindow: 3 -> ?.\nSummary:\nNo window.\nlike: nice\n"
-        'Domain event: paid\n{\n  "n": 1\n}\nHello.\nring {"n":2}\nmove-played e4\n{"kind":"other","x":1}\n"loose"'
+        "Summary:\nBefore.\nWindow: 3 -> ?.\nSummary:\nEarly.\nWindow: ? -> 3.\nSummary:\nNo window.\nlike: nice\n"
+        'Domain event: paid\n{\n  "n": 1\n}\nHello.\nring {"n":2}\nmove-played e4\nmove-executed e5\n'
+        '{"kind":"other","x":1}\n"loose"'
     )
     assert text_of(Structured(kind="history-block", payload={"compacted": True, "items": items})) == expected
     assert text_of(Structured(kind="history-block", payload=items)) == expected

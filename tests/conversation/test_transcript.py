@@ -1,4 +1,5 @@
 import base64
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -213,6 +214,9 @@ def test_roles_of_library_text(role: str, authority: str) -> None:
     assert (message.authority, message.content) == (authority, (Text("a"), Text("b")))
 
 
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
 BAD_RECORDS = [
     ({"role": "user", "content": [{"type": "video"}]}, "type 'video'"),
     ({"role": "user", "content": [7]}, "must be an object"),
@@ -221,6 +225,16 @@ BAD_RECORDS = [
     ({"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "%%"}}]}, "not base64"),
     ({"role": "user", "content": [{"type": "file", "file": "f"}]}, "must hold an object"),
     ({"role": "user", "content": "x", "created_at": "yesterday"}, "Invalid"),
+    ({"role": "user", "content": "x", "notice": 7}, "'notice' must be a string, got int"),
+    ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": 7}}]}, "'url' must be a string, got int"),
+    ({"role": "user", "content": [{"type": "image_file", "image_file": {"file_id": 7}}]}, "'file_id' must be a string"),
+    ({"role": "user", "content": [{"type": "input_audio", "input_audio": {"url": 7}}]}, "'url' must be a string"),
+    ({"role": "user", "content": [{"type": "file", "file": {"file_url": 7}}]}, "'file_url' must be a string"),
+    ({"role": "user", "content": [{"type": "file", "file": {"file_id": 7}}]}, "'file_id' must be a string"),
+    ({"role": "user", "content": [{"type": ["text"], "text": "x"}]}, "type ['text']"),
+    ({"role": "user", "content": "x", "more": CIRCLE}, "nested too deeply"),
+    ({"role": "assistant", "content": [{"type": ["text"], "text": "x"}]}, "type ['text']"),
+    ({"type": "canary-2"}, "Invalid value - at `$.type`"),
     ({"role": "system", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}, "text only"),
     ({"role": "assistant", "content": [{"type": "image_url"}]}, "type 'image_url'"),
     ({"role": "assistant", "content": 5}, "'content' must be a string"),
@@ -291,6 +305,8 @@ def test_refusals_stand_apart_from_text() -> None:
         ([1, 2], (Text("[1,2]"),)),
         ([{"type": "text", "text": "a"}], (Text("a"),)),
         (None, (Text("null"),)),
+        ([{"type": "file", "name": "a.txt"}], (Text('[{"type":"file","name":"a.txt"}]'),)),
+        ([{"type": ["x"]}], (Text('[{"type":["x"]}]'),)),
     ],
 )
 def test_results_of_any_kind(content: object, expected: object) -> None:
@@ -320,6 +336,33 @@ def test_failed_and_interrupted_records() -> None:
     ]
 
 
+def test_an_answer_of_several_records_keeps_its_times_and_statuses() -> None:
+    """It began with its first record and ended with its last; a status that a store wrote is the call's."""
+    message = answer(
+        asks(call("c"), call("d"), call("e")) | {"created_at": AT, "completed_at": AT},
+        result("c", "no") | {"status": "denied", "is_error": True},
+        result("d", "yes") | {"status": "odd"},
+        result("e", "no") | {"status": ["denied"], "is_error": True},
+        {"role": "assistant", "content": "Done", "created_at": LATER, "completed_at": LATER},
+    )
+    assert (message.started_at, message.completed_at) == (AT, LATER)
+    assert [held.status for held in message.rounds[0].calls] == ["denied", "returned", "failed"]
+
+
+@pytest.mark.parametrize(("written", "cut"), [(1, "stopped"), ("spoken over", "spoken over"), (False, None)])
+def test_an_interruption_has_a_cause(written: object, cut: str | None) -> None:
+    """The one that a store wrote down, else that somebody stopped it."""
+    assert answer({"role": "assistant", "content": "It is", "interrupted": written}).interrupted == cut
+
+
+def test_arguments_that_no_wire_could_take_stay_text() -> None:
+    """What nests deeper than a model's own arguments may is no object here either."""
+    deep = '{"a":' + "[" * 300 + "]" * 300 + "}"
+    message = answer(asks(call("c", arguments=deep)))
+    assert (message.rounds[0].calls[0].raw_args, message.rounds[0].calls[0].args) == (deep, {})
+    assert history_of([message])[0]["tool_calls"][0]["arguments"] == deep
+
+
 def test_ids_depend_on_place_and_content_alone() -> None:
     """Equal leading records give equal ids; an answer that grew is another message."""
     records: list[Record] = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
@@ -329,4 +372,4 @@ def test_ids_depend_on_place_and_content_alone() -> None:
     assert messages_from([{"role": "user", "content": "A"}])[0].id != ids[0]
     more = [*records, {"role": "assistant", "content": "still the same answer"}]
     assert messages_from(more)[1].id != ids[1]
-    assert messages_from(records, "x")[0].id.startswith("x0-")
+    assert re.fullmatch("x0-[0-9a-f]{8}", messages_from(records, "x")[0].id)

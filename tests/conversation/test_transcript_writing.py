@@ -67,6 +67,16 @@ def test_history_of_everything_else() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("raw", "written"), [("{}", {}), ("{ }", {}), (' {"a": 1}', {"a": 1}), ("", ""), ("[]", "[]"), ('{"a"', '{"a"')]
+)
+def test_arguments_are_an_object_where_they_are_one(raw: str, written: object) -> None:
+    """However it was spelt; anything else stays what the model wrote."""
+    asked = ToolCall(id="c", wire_id="w", name="f", raw_args=raw)
+    (record,) = history_of([AssistantMessage(id="a", rounds=(Round(id="r", calls=(asked,)),))])
+    assert record["tool_calls"][0]["arguments"] == written
+
+
 def called(arguments: dict[str, Any]) -> list[dict[str, Any]]:
     """A call in Chat's nested form, and its result."""
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}

@@ -10,8 +10,9 @@ from msgspec import Raw
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, RecordInvalid, UsageError
 from onrecord.record.entry import Body, Entry, UnknownBody, kind_of
+from onrecord.record.fold import takes
 from onrecord.record.jsonl import EntryCodec
-from onrecord.record.kinds import CORE_KINDS, Noted, ToolReturned
+from onrecord.record.kinds import CORE_KINDS, Noted, ToolReturned, TurnClosed, TurnFailed
 from onrecord.record.record import Record
 from onrecord.session import refold
 from onrecord.session.session import Session
@@ -97,6 +98,14 @@ def test_turns_are_grouped_though_others_lie_between() -> None:
     assert (len(record), list(record)) == (4, notes)
 
 
+def test_takes_are_whole_and_each_a_list_of_its_own() -> None:
+    """Every end closes one, and what has no end yet comes last."""
+    ends: list[Body] = [TurnClosed(status="silent"), TurnFailed(code="c", error="E"), Noted(by="x", text="")]
+    entries = [entry(body, n) for n, body in enumerate(ends)]
+    found = list(takes([entry(Noted(by="x", text=""), 9), *entries]))
+    assert [[e.seq for e in take] for take in found] == [[9, 0], [1], [2]]
+
+
 # ---- lines -----------------------------------------------------------------------------------------------------------
 
 
@@ -156,6 +165,23 @@ def test_content_of_a_broken_line_is_not_told() -> None:
     with pytest.raises(RecordInvalid, match=r"\$\.text") as told:
         EntryCodec().decode(line)
     assert "canary-3" not in f"{told.value} {told.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"kind":"said","key":"k","text":"a","side":"canary-3"}', "Invalid value - at `$.side`"),
+        (b'{"kind":"context.added","content":[{"type":"canary-3 - at `$"}]}', "Invalid value - at `$.content[0].type`"),
+        (b'{"kind":"data.patched","patch":{"canary-3":' + b"[" * 9000 + b"]" * 9000 + b"}}", "nested too deeply"),
+        (b'{"kind":"note","by":"x","text":"canary-3\xff"}', "not valid JSON"),
+    ],
+    ids=["literal", "tag", "depth", "unicode"],
+)
+def test_a_body_that_does_not_decode_is_told_by_its_place_alone(body: bytes, told: str) -> None:
+    """Where a field allows only some values, where nesting has no end and where bytes are no text, too."""
+    with pytest.raises(RecordInvalid) as refused:
+        EntryCodec().decode_body(body)
+    assert str(refused.value) == f"a record body does not decode: {told}"
 
 
 def test_the_core_has_twenty_four_kinds() -> None:

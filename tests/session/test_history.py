@@ -4,13 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import Raw
+from msgspec.structs import replace
 
 from onrecord.agent import Agent
-from onrecord.conversation.content import Text
+from onrecord.conversation.content import Image, Text
 from onrecord.conversation.inputs import Answered, Interruption
 from onrecord.conversation.messages import AssistantMessage, UserMessage
-from onrecord.errors import UsageError
+from onrecord.errors import RecordInvalid, UsageError
 from onrecord.record.entry import Entry, kind_of
+from onrecord.record.kinds import HistoryChanged
 from onrecord.session import Folds, refold
 from onrecord.session.history import edit_result, import_messages, interrupt_closed, remove_message, reset
 from onrecord.session.memory import MemoryStore
@@ -63,7 +66,7 @@ async def test_an_edited_result_is_what_the_model_reads_next() -> None:
     message = answer_of(session)
     change = edit_result(session, message.id, message.rounds[0].calls[0].id, (Text("90"),), by="ana", at=AT)
     assert await shown(agent, change.session) == ["price?", "", "90", "Eighty.", "and now?"]
-    assert [kind_of(e.body) for e in change.entries] == ["history.changed", "turn.closed"]
+    assert [(kind_of(e.body), e.cause) for e in change.entries] == [("history.changed", None), ("turn.closed", 0)]
     assert (change.kept, [m.id for m in change.messages]) == (1, [message.id])
     agreed(change, result)
 
@@ -138,6 +141,16 @@ async def test_an_answer_is_heard_only_in_part() -> None:
     assert interrupt_closed(change.session, by, at=AT) is None
 
 
+async def test_a_turn_without_an_answer_was_not_heard() -> None:
+    """That its message is in the conversation is not enough."""
+    _, _, session = await talked()
+    message = answer_of(session)
+    silent = remove_message(session, message.id, by="ana", at=AT).session
+    assert [m.turn for m in silent.conversation.messages] == [message.turn]
+    with pytest.raises(UsageError, match="no answer"):
+        interrupt_closed(silent, Interruption(id="i", turn=message.turn, heard=0), at=AT)
+
+
 async def test_changes_of_what_is_not_there_are_refused_by_name() -> None:
     """Nothing is filed."""
     _, _, session = await talked()
@@ -153,11 +166,73 @@ async def test_changes_of_what_is_not_there_are_refused_by_name() -> None:
             work()
 
 
-async def test_a_change_says_who_made_it() -> None:
+@pytest.mark.parametrize("by", ["", None, 7])
+async def test_a_change_says_who_made_it(by: Any) -> None:
     """It is refused otherwise."""
     _, _, session = await talked()
     with pytest.raises(UsageError, match="who made it"):
-        reset(session, by="", at=AT)
+        reset(session, by=by, at=AT)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"heard": -1}, "heard= is less than 0"),
+        ({"heard": "x"}, "got `str` - at `$.heard`"),
+        ({"cause": 7}, "got `int` - at `$.cause`"),
+        ({"receipt": object()}, "type object"),
+        ({"cause": "half \ud83d"}, "not valid Unicode"),
+    ],
+)
+async def test_a_late_interruption_that_could_not_be_read_again_is_refused(fields: Any, told: str) -> None:
+    """Stored, it would close its whole session."""
+    _, _, session = await talked()
+    with pytest.raises(UsageError) as refused:
+        interrupt_closed(session, Interruption(id="i", turn=answer_of(session).turn, **fields), at=AT)
+    assert told in str(refused.value)
+    assert refused.value.hint
+
+
+async def test_what_could_not_be_read_again_is_refused_and_not_quoted() -> None:
+    """An edit by a plain string, messages and parts of wrong types, plain records, and what is no Unicode."""
+    _, _, session = await talked()
+    message = answer_of(session)
+    call = message.rounds[0].calls[0].id
+    image: Any = Image(url="u", detail="canary-5")  # type: ignore[arg-type]  # wrong on purpose
+    plain: Any = {"role": "user", "content": "canary-5"}
+    given: Any = "canary-5"
+
+    def edits(parts: Any) -> Callable[[], object]:
+        return lambda: edit_result(session, message.id, call, parts, by="ana", at=AT)
+
+    def imports(content: Any) -> Callable[[], object]:
+        return lambda: import_messages(session, [UserMessage(id="u", content=content)], by="ana", at=AT)
+
+    refused: tuple[tuple[Callable[[], object], str], ...] = (
+        (edits(given), r"got `str` - at `\$\[0\]`"),
+        (edits((image,)), r"Invalid value - at `\$\[0\]\.detail`"),
+        (imports(given), "Expected `array`"),
+        (imports((Text("canary-5\ud83d"),)), "recorded$"),
+        (imports((Text("canary-5"), object())), "type object"),
+        (lambda: import_messages(session, [plain], by="ana", at=AT), "messages, not dict"),
+    )
+    for work, wrong in refused:
+        with pytest.raises(UsageError, match=wrong) as told:
+            work()
+        assert told.value.hint
+        assert "canary-5" not in f"{told.value} {told.value.hint}"
+
+
+async def test_a_damaged_change_of_history_does_not_fold() -> None:
+    """It is no valid record, and the error does not quote it."""
+    _, result, session = await talked()
+    change = import_messages(session, [OLD], by="ana", at=AT)
+    first, *rest = change.entries
+    assert isinstance(first.body, HistoryChanged)
+    damaged = replace(first, body=replace(first.body, value=Raw(b'[{"type":"canary-5"}]')))
+    with pytest.raises(RecordInvalid, match="change of history") as told:
+        refold(session.key, [*result.entries, damaged, *rest])
+    assert "canary-5" not in str(told.value)
 
 
 async def test_changes_are_stored_like_turns() -> None:

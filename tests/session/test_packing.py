@@ -7,11 +7,20 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.log import Log
 from onrecord.errors import StoreError
 from onrecord.session import pack, unpack
-from onrecord.session.codec import decode_message, decode_state, dumps_session, encode_state, loads_session
+from onrecord.session.codec import (
+    decode_message,
+    decode_state,
+    dumps_session,
+    encode_state,
+    loads_session,
+    slot_value,
+)
 from onrecord.session.session import Session, SlotState
 from onrecord.testing import ScriptedModel, call
+from tests.session.folds import Seen
 from tests.strategies import of
 from tests.turn.acting import tool, turn
 from tests.turn.pausing.asking import approve
@@ -52,10 +61,16 @@ async def test_a_damaged_session_is_told_without_its_content() -> None:
     """A state that does not decode names what is wrong, never what it holds."""
     session = (await turn(Agent(ScriptedModel("ok")), "canary-4", session="s")).session
     assert session is not None
-    damaged = dumps_session(session).replace(b'"canary-4"', b'["canary-4"]')
-    with pytest.raises(StoreError) as told:
-        loads_session(damaged)
-    assert "canary-4" not in str(told.value)
+    whole = dumps_session(replace(session, data={"a": 1}))
+    for damaged in (
+        whole.replace(b'"canary-4"', b'["canary-4"]'),
+        whole.replace(b'"type":"user"', b'"type":"canary-4"'),
+        whole.replace(b'"data":{"a":1}', b'"data":{"a":' + b"[" * 9000 + b"]" * 9000 + b"}"),
+    ):
+        assert damaged != whole
+        with pytest.raises(StoreError) as told:
+            loads_session(damaged)
+        assert "canary-4" not in str(told.value)
 
 
 def test_a_state_that_json_cannot_keep_is_named() -> None:
@@ -78,7 +93,19 @@ def test_a_slot_that_was_not_read_stays_as_it_was_written() -> None:
     assert replace(again).slots["x"].version == 3
 
 
-def test_a_message_that_does_not_decode_is_an_error() -> None:
-    """Of the decoder, for stores to translate."""
-    with pytest.raises(ValueError, match="Invalid"):
-        decode_message(b'{"type":"nothing"}')
+@pytest.mark.parametrize("raw", [b'[{"kind":["canary-4"],"n":1}]', b'{"canary-4":1}', b"[" * 9000])
+def test_a_state_that_its_fold_does_not_read_is_told_without_its_content(raw: bytes) -> None:
+    """The fold has to say that it keeps something else now."""
+    with pytest.raises(StoreError, match="does not decode") as told:
+        slot_value(SlotState(1, Raw(raw)), Log[Seen])
+    assert (told.value.code, "version" in told.value.hint) == ("store-corrupt", True)
+    assert "canary-4" not in str(told.value)
+
+
+@pytest.mark.parametrize("data", [b'{"type":"canary-4"}', b"{", b"[" * 9000], ids=["type", "cut", "deep"])
+def test_a_message_that_does_not_decode_is_an_error_of_the_store(data: bytes) -> None:
+    """By the code that all stored bytes have, without what they hold."""
+    with pytest.raises(StoreError, match="does not decode") as told:
+        decode_message(data)
+    assert told.value.code == "store-corrupt"
+    assert "canary-4" not in str(told.value)

@@ -34,9 +34,9 @@ def said_from(content: Json, refusal: Json = None) -> tuple[Text | Refusal, ...]
     if isinstance(content, (list, tuple)):
         words = [_word(item) for item in content]
     elif content is not None:
-        words = [Text(_string(content, "content"))]
+        words = [Text(string(content, "content"))]
     if refusal is not None:
-        words.append(Refusal(_string(refusal, "refusal")))
+        words.append(Refusal(string(refusal, "refusal")))
     return tuple(word for word in words if word.text)
 
 
@@ -58,8 +58,11 @@ def content_of(parts: Iterable[Part | Refusal]) -> str | list[dict[str, Json]]:
 
 
 def _is_part(item: object) -> bool:
+    # A list of data may have types as well: in a part there is something under the name of its type.
     return isinstance(item, get_args(Part)) or (
-        isinstance(item, Mapping) and item.get("type") in {"text", "image_url", "image_file", "input_audio", "file"}
+        isinstance(item, Mapping)
+        and item.get("type") in ("text", "image_url", "image_file", "input_audio", "file")
+        and item["type"] in item
     )
 
 
@@ -72,11 +75,11 @@ def _part(item: Json) -> Part:
         raise UsageError(f"a content part must be an object, got {type(item).__name__}")
     match item.get("type"):
         case "text" | "input_text":
-            return Text(_string(item.get("text"), "text"))
+            return Text(string(item.get("text"), "text"))
         case "image_url":
             return _image(item)
         case "image_file":
-            return Image(file_id=_inner(item, "image_file").get("file_id"))
+            return Image(file_id=_source(_inner(item, "image_file"), "file_id"))
         case "input_audio":
             return _audio(item)
         case "file":
@@ -91,10 +94,10 @@ def _word(item: Json) -> Text | Refusal:
     if isinstance(item, str):
         return Text(item)
     if isinstance(item, Mapping):
-        if item.get("type") in {"text", "output_text"}:
-            return Text(_string(item.get("text"), "text"))
+        if item.get("type") in ("text", "output_text"):
+            return Text(string(item.get("text"), "text"))
         if item.get("type") == "refusal":
-            return Refusal(_string(item.get("refusal"), "refusal"))
+            return Refusal(string(item.get("refusal"), "refusal"))
     found = item.get("type") if isinstance(item, Mapping) else type(item).__name__
     raise UsageError(f"an assistant's message cannot hold a content part of type {found!r}")
 
@@ -104,8 +107,8 @@ def _image(item: Mapping[str, Json]) -> Image:
     inner: Mapping[str, Json] = {"url": held} if isinstance(held, str) else _inner(item, "image_url")
     detail = inner.get("detail")
     return Image(
-        url=inner.get("url"),
-        detail=detail if detail in {"auto", "low", "high"} else None,
+        url=_source(inner, "url"),
+        detail=detail if detail in ("auto", "low", "high") else None,
         description=str(item.get("description", "")),
     )
 
@@ -114,8 +117,8 @@ def _audio(item: Mapping[str, Json]) -> Audio:
     inner = _inner(item, "input_audio")
     data = inner.get("data")
     return Audio(
-        data=None if data is None else _bytes(_string(data, "data"), "input_audio")[0],
-        url=inner.get("url"),
+        data=None if data is None else _bytes(string(data, "data"), "input_audio")[0],
+        url=_source(inner, "url"),
         format=str(inner.get("format", "wav")),
         transcript=str(item.get("transcript", "")),
     )
@@ -125,9 +128,10 @@ def _file(item: Mapping[str, Json]) -> File:
     inner = _inner(item, "file")
     data, media = None, ""
     if inner.get("file_data") is not None:
-        data, media = _bytes(_string(inner["file_data"], "file_data"), "file")
+        data, media = _bytes(string(inner["file_data"], "file_data"), "file")
     name = str(inner.get("filename", ""))
-    return File(name=name, data=data, url=inner.get("file_url"), file_id=inner.get("file_id"), media=media)
+    url, file_id = _source(inner, "file_url"), _source(inner, "file_id")
+    return File(name=name, data=data, url=url, file_id=file_id, media=media)
 
 
 def _inner(item: Mapping[str, Json], key: str) -> Mapping[str, Json]:
@@ -137,7 +141,13 @@ def _inner(item: Mapping[str, Json], key: str) -> Mapping[str, Json]:
     return held
 
 
-def _string(value: Json, what: str) -> str:
+def _source(inner: Mapping[str, Json], key: str) -> str | None:
+    value = inner.get(key)
+    return None if value is None else string(value, key)
+
+
+def string(value: Json, what: str) -> str:
+    """The value, which is text. UsageError names ``what`` it should have been."""
     if not isinstance(value, str):
         raise UsageError(f"{what!r} must be a string, got {type(value).__name__}")
     return value

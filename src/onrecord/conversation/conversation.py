@@ -109,7 +109,7 @@ def units_of(message: Message) -> tuple[Unit, ...]:
         return (message,)
     if message.interrupted is None:
         return message.rounds
-    shown = message.text if message.heard is None else message.text[: message.heard]
+    shown = message.text[: message.heard]  # all of it where that is None
     cut = Round(id=f"{message.id}/cut", content=(Text(f"{shown} {INTERRUPTED}" if shown else INTERRUPTED),))
     return (*(r for r in message.rounds if r.calls), cut)
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from onrecord.conversation.content import Audio, CallRef, File, Image, Mark, Refusal, Structured, Text, Thinking
 from onrecord.conversation.conversation import units_of
-from onrecord.conversation.messages import AssistantMessage, ContextMessage, Message, Round, Unit, UserMessage
+from onrecord.conversation.messages import ContextMessage, Message, Round, Unit, UserMessage
 from onrecord.conversation.render import context_text, user_parts
 
 __all__ = ("DisplayLine", "displayed", "labelled")
@@ -30,7 +30,7 @@ class DisplayLine(Struct, frozen=True):
 
 def displayed(messages: Iterable[Message]) -> tuple[DisplayLine, ...]:
     """The messages in order: an answer gives its words with its calls, then one line for each result."""
-    return tuple(line for message in messages for unit in _units(message) for line in _lines(unit))
+    return tuple(line for message in messages for unit in units_of(message) for line in _lines(unit))
 
 
 def labelled(parts: Iterable[Displayable]) -> str:
@@ -57,10 +57,6 @@ def _label(part: Displayable) -> str:
             return "" if hidden else raw
         case _:
             return ""
-
-
-def _units(message: Message) -> tuple[Unit, ...]:
-    return units_of(message) if isinstance(message, AssistantMessage) else (message,)
 
 
 def _lines(unit: Unit) -> Iterator[DisplayLine]:

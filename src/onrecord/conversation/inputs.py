@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +13,7 @@ from msgspec import Struct
 from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import UsageError
-from onrecord.jsonio import Json
+from onrecord.jsonio import Json, misfit, writable
 from onrecord.timing import iso_ms
 
 __all__ = (
@@ -192,36 +192,64 @@ def _key_of(question: object) -> str:
 
 def check_input(input: Input) -> None:
     """UsageError for an input whose fields hold what they are not declared to hold: it could not be read again."""
-    bare = input
-    try:
-        if isinstance(input, Said):
-            bare = msgspec.structs.replace(input, content="")
-            if isinstance(input.content, str):
-                input.content.encode()
-            elif not (_are((tuple, list), input.content) and _are((Text, Image, Audio, File), *input.content)):
-                raise UsageError(
-                    f"{type(input).__name__} holds neither a text nor parts",
-                    code="input-invalid",
-                    hint="give a text, or a list of Text, Image, Audio and File",
-                )
-            else:
-                msgspec.json.decode(
-                    msgspec.json.encode([p for p in input.content if isinstance(p, Text)]), type=list[Text]
-                )
-        msgspec.json.decode(msgspec.json.encode(bare), type=type(bare))
-    except UnicodeEncodeError:
-        wrong = "it holds text that is not valid Unicode (half of a surrogate pair)"
-    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
-        wrong = str(error)
-    else:
-        if not isinstance(input, (Said, Woke)) or input.at is None or input.at.utcoffset() is not None:
-            return
+    bare, wrong = input, ""
+    if isinstance(input, Said):
+        bare = msgspec.structs.replace(input, content="")
+        if isinstance(input.content, str):
+            wrong = "" if writable(input.content) == input.content else _NO_UNICODE
+        elif not (_are((tuple, list), input.content) and _are((Text, Image, Audio, File), *input.content)):
+            raise UsageError(
+                f"{type(input).__name__} holds neither a text nor parts",
+                code="input-invalid",
+                hint="give a text, or a list of Text, Image, Audio and File",
+            )
+        else:
+            wrong = _unreadable([_light(part) for part in input.content], list[Part])
+    wrong = wrong or _unreadable(bare, type(bare))
+    if not wrong and isinstance(input, (Said, Woke)) and input.at is not None and input.at.utcoffset() is None:
         wrong = "its time has no UTC offset, so nobody knows which instant it is"
-    raise UsageError(
-        f"{type(input).__name__} cannot be recorded: {wrong}",
-        code="input-invalid",
+    if wrong:
+        raise _unrecordable(input, wrong, "input-invalid")
+
+
+def check_interruption(by: Interruption) -> None:
+    """UsageError for an interruption that could not be read again, or whose ``heard`` is no offset."""
+    wrong = _unreadable(by, Interruption)
+    if not wrong and by.heard is not None and by.heard < 0:
+        wrong = "its heard= is less than 0"
+    if wrong:
+        raise _unrecordable(by, wrong)
+
+
+_NO_UNICODE = "it holds text that is not valid Unicode (half of a surrogate pair)"
+
+
+def _unreadable(value: object, kind: Any) -> str:
+    """Why the value could not be read again once it is written down, or an empty string."""
+    try:
+        msgspec.json.decode(msgspec.json.encode(value), type=kind)
+    except UnicodeEncodeError:
+        return _NO_UNICODE
+    except (msgspec.ValidationError, RecursionError) as error:
+        return misfit(error)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def _unrecordable(value: object, wrong: str, code: str = "") -> UsageError:
+    return UsageError(
+        f"{type(value).__name__} cannot be recorded: {wrong}",
+        code=code,
         hint="fields hold the types they are declared with, and payloads and values hold JSON",
     )
+
+
+def _light(part: Part) -> Part:
+    """The part without its bytes, which may be many and are JSON in any case."""
+    if isinstance(part, Text) or not isinstance(getattr(part, "data", None), bytes):
+        return part
+    return msgspec.structs.replace(part, data=b"")
 
 
 def _are(kind: type | tuple[type, ...], *values: object) -> bool:

@@ -15,7 +15,7 @@ from typing import get_args
 import msgspec
 from msgspec.structs import replace
 
-from onrecord.conversation.chat_parts import content_of, parts_from, result_from, said_from
+from onrecord.conversation.chat_parts import content_of, parts_from, result_from, said_from, string
 from onrecord.conversation.content import CallRef, Refusal, Text, plain_text
 from onrecord.conversation.messages import (
     AssistantMessage,
@@ -29,7 +29,7 @@ from onrecord.conversation.messages import (
 )
 from onrecord.conversation.render import context_text, preview
 from onrecord.errors import UsageError
-from onrecord.jsonio import Json, canonical, chained, dumps, loads
+from onrecord.jsonio import UNREADABLE, Json, canonical, chained, dumps, misfit, read_object
 
 __all__ = ("history_of", "merge_loaded", "messages_from")
 
@@ -64,10 +64,10 @@ def messages_from(
         size = _run(held, index)
         try:
             messages.append(_message(held, index, size, prefix, at))
-        except (UsageError, ValueError, TypeError) as problem:
-            # Ours and msgspec's messages name shapes and keys, never content.
+        except (UsageError, ValueError, TypeError, RecursionError) as problem:
             place = f"record {index}" if size == 1 else f"records {index} to {index + size - 1}"
-            raise UsageError(f"history {place}: {problem}", code="history-invalid") from None
+            told = misfit(problem) if isinstance(problem, UNREADABLE) else str(problem)
+            raise UsageError(f"history {place}: {told}", code="history-invalid") from None
         index += size
     return tuple(messages)
 
@@ -94,7 +94,7 @@ def history_of(messages: Iterable[Message]) -> list[dict[str, Json]]:
                         records.extend(_round_records(held, rounds))
                     rounds += 1
                 if message.interrupted is not None:
-                    shown = message.text if message.heard is None else message.text[: message.heard]
+                    shown = message.text[: message.heard]  # all of it where that is None
                     records.append({"role": "assistant", "content": shown, "interrupted": message.interrupted})
     return records
 
@@ -187,11 +187,12 @@ def _texts(record: Record, role: str) -> tuple[Text, ...]:
 
 def _user(message_id: str, record: Record, reply: tuple[str | None, str], at: datetime | None) -> UserMessage:
     notice = record.get("notice")
+    notice = notice.get("source") if isinstance(notice, Mapping) else notice
     return UserMessage(
         id=message_id,
         content=parts_from(record.get("content")),
         at=_instant(record.get("created_at")) or at,
-        notice=notice.get("source") if isinstance(notice, Mapping) else notice,
+        notice=None if notice is None else string(notice, "notice"),
         reply_to=reply[0],
         reply_preview=reply[1],
     )
@@ -244,7 +245,7 @@ def _answer(message_id: str, records: Sequence[Record]) -> AssistantMessage:
         shown=(Text(shown),) if shown else (),
         started_at=_instant(spoken[0].get("created_at")) if spoken else None,
         completed_at=_instant(spoken[-1].get("completed_at")) if spoken else None,
-        interrupted="stopped" if cut is True else cut,
+        interrupted=cut if cut is None or isinstance(cut, str) else "stopped",
         proactive=any(bool(record.get("proactive")) for record in spoken),
     )
 
@@ -265,15 +266,8 @@ def _call(call_id: str, default: str, record: Json) -> ToolCall:
     if not isinstance(name, str) or not name or not isinstance(arguments, (str, Mapping)):
         raise UsageError("a tool call needs a name and arguments; an unfinished call cannot be shown again")
     raw = arguments if isinstance(arguments, str) else dumps(arguments).decode()
-    return ToolCall(id=call_id, wire_id=str(record.get("id") or default), name=name, raw_args=raw, args=_object(raw))
-
-
-def _object(raw: str) -> Mapping[str, Json]:
-    try:
-        value = loads(raw)
-    except msgspec.DecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    wire_id = str(record.get("id") or default)
+    return ToolCall(id=call_id, wire_id=wire_id, name=name, raw_args=raw, args=read_object(raw) or {})
 
 
 def _settle(rounds: list[Round], record: Record) -> None:
@@ -312,8 +306,8 @@ def _round_records(held: Round, number: int) -> list[dict[str, Json]]:
     results: list[dict[str, Json]] = []
     for index, call in enumerate(held.calls):
         call_id = f"call-{number}-{index}"
-        arguments: Json = _object(call.raw_args)
-        if not arguments and call.raw_args.strip() != "{}":
+        arguments: Json = read_object(call.raw_args) if call.raw_args else None
+        if arguments is None:
             arguments = call.raw_args
         record.setdefault("tool_calls", []).append({"id": call_id, "name": call.name, "arguments": arguments})
         if call.status == "asked":

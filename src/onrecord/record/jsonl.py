@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from onrecord.errors import ConfigurationError, RecordInvalid
+from onrecord.jsonio import UNREADABLE, misfit
 from onrecord.record.entry import Body, Entry, UnknownBody
 from onrecord.record.kinds import CORE_KINDS
 
@@ -71,16 +72,16 @@ class EntryCodec:
             if kind in self.kinds:
                 body: Body = self._body(raw)
                 return body
-        except msgspec.DecodeError as error:
-            raise RecordInvalid(f"a record body does not decode: {_shape(error)}") from None
+        except UNREADABLE as error:
+            raise RecordInvalid(f"a record body does not decode: {misfit(error)}") from None
         return UnknownBody(was=kind, raw=Raw(bytes(raw)))
 
     def decode(self, line: bytes) -> Entry:
         """One line. Raises RecordInvalid."""
         try:
             held = self._line(line)
-        except msgspec.DecodeError as error:
-            raise RecordInvalid(f"a record line does not decode: {_shape(error)}") from None
+        except UNREADABLE as error:
+            raise RecordInvalid(f"a record line does not decode: {misfit(error)}") from None
         return Entry(
             seq=held.seq, n=held.n, turn=held.turn, take=held.take, where=held.where, at=held.at, cause=held.cause,
             body=self.decode_body(held.body),
@@ -101,8 +102,3 @@ class EntryCodec:
             except RecordInvalid as error:
                 hint = "the file may be cut short or not a record" if not line.endswith(b"\n") else ""
                 raise RecordInvalid(f"{name}, line {number}: {error}", hint=hint) from None
-
-
-def _shape(error: msgspec.DecodeError) -> str:
-    # Validation messages name types and paths, never values; other messages may quote a byte or two.
-    return str(error) if isinstance(error, msgspec.ValidationError) else "not valid JSON"

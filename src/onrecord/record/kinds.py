@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Raw, Struct
 
 from onrecord.conversation.content import Mark, Part, Structured, Text
-from onrecord.conversation.inputs import Answered, Input, Question
+from onrecord.conversation.inputs import Answered, Input, Question, Started
 from onrecord.conversation.messages import Block, CallStatus, ContextMessage, Note, Round
 from onrecord.conversation.outgoing import Outcome, Wake
 from onrecord.conversation.usage import Usage
@@ -329,7 +329,7 @@ class ContextAdded(Body, frozen=True, gc=False, kw_only=True, tag="context.added
     def of(cls, input: Input) -> ContextAdded:
         """What an input other than a message shows a model: data, without the force of an instruction."""
         name = getattr(input, "name", None) or input.key or ""
-        payload = getattr(input, "payload", None) or getattr(input, "input", None)
+        payload = input.input if isinstance(input, Started) else getattr(input, "payload", None)
         kind = str(input.__struct_config__.tag)
         return cls(content=(Structured(kind="domain-event", text=f"{kind}:{name}", payload=payload),), writer="input")
 

@@ -16,7 +16,7 @@ from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.log import Log
 from onrecord.conversation.messages import Message
 from onrecord.errors import StoreError
-from onrecord.jsonio import Json
+from onrecord.jsonio import UNREADABLE, Json, misfit
 from onrecord.record.kinds import Pending
 from onrecord.session.session import Session, SlotState
 
@@ -82,14 +82,23 @@ _COPIED = tuple(name for name in _State.__struct_fields__ if name != "slots")
 
 
 @cache
-def _decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+    """Reads JSON as this kind."""
     # Made on first use and kept: making one takes longer than a cold start should, using one is fast.
     return msgspec.json.Decoder(kind).decode
 
 
+def _stored(kind: Any, data: bytes | Raw) -> Any:
+    """What a store kept of a session. StoreError, without its content, when it does not decode."""
+    try:
+        return decoder(kind)(data)
+    except UNREADABLE as error:
+        raise StoreError(f"a stored session does not decode: {misfit(error)}", code="store-corrupt") from None
+
+
 def decode_message(data: bytes | Raw) -> Message:
-    """The message that `encode_message` wrote. `msgspec.DecodeError` when it does not decode."""
-    message: Message = _decoder(Message)(data)
+    """The message that `encode_message` wrote. StoreError when it does not decode."""
+    message: Message = _stored(Message, data)
     return message
 
 
@@ -99,9 +108,19 @@ def encode_message(message: Message) -> bytes:
 
 
 def slot_value(slot: SlotState, kind: type[T]) -> T:
-    """A slot's state as its fold declares it; fresh from a store it is decoded here, once."""
+    """A slot's state as its fold declares it; fresh from a store it is decoded here, once.
+
+    StoreError when it does not decode: its fold changed what it keeps, but not its version.
+    """
     if isinstance(slot.value, Raw):
-        return msgspec.json.decode(slot.value, type=kind, dec_hook=_typed)
+        try:
+            return msgspec.json.decode(slot.value, type=kind, dec_hook=_typed)
+        except UNREADABLE as error:
+            raise StoreError(
+                f"the stored state of a fold does not decode: {misfit(error)}",
+                code="store-corrupt",
+                hint="give the fold another version, and fold the record again: onrecord.session.refold(...)",
+            ) from None
     value: T = slot.value
     return value
 
@@ -126,10 +145,7 @@ def _session(state: _State, conversation: Conversation) -> Session:
 
 def decode_state(data: bytes, conversation: Conversation) -> Session:
     """A session from its small state and its messages. StoreError when the state does not decode."""
-    try:
-        return _session(_decoder(_State)(data), conversation)
-    except msgspec.DecodeError as error:
-        raise StoreError(f"a stored session does not decode: {error}", code="store-corrupt") from None
+    return _session(_stored(_State, data), conversation)
 
 
 def dumps_session(session: Session) -> bytes:
@@ -139,10 +155,7 @@ def dumps_session(session: Session) -> bytes:
 
 def loads_session(data: bytes | Raw) -> Session:
     """The session that `dumps_session` wrote. StoreError when it does not decode."""
-    try:
-        held = _decoder(_Packed)(data)
-    except msgspec.DecodeError as error:
-        raise StoreError(f"a stored session does not decode: {error}", code="store-corrupt") from None
+    held = _stored(_Packed, data)
     return _session(held.state, Conversation.of(held.messages))
 
 

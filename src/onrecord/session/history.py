@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import get_args
 
-import msgspec
 from msgspec import Raw
 
 from onrecord.conversation.content import Part
-from onrecord.conversation.inputs import Interruption
+from onrecord.conversation.inputs import Interruption, check_interruption
 from onrecord.conversation.messages import AssistantMessage, Message
-from onrecord.errors import UsageError
+from onrecord.errors import RecordInvalid, UsageError
+from onrecord.jsonio import dumps
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import HistoryChanged, TurnClosed, TurnInterrupted
 from onrecord.session.folding import Folds, land
@@ -21,16 +22,14 @@ from onrecord.session.working import NO_FOLDS
 
 __all__ = ("edit_result", "import_messages", "interrupt_closed", "remove_message", "reset")
 
-_encode = msgspec.json.Encoder().encode
-
 
 def edit_result(
     session: Session, message: str, call: str, result: Sequence[Part], *, by: str, at: datetime, folds: Folds = NO_FOLDS
 ) -> Change:
     """Another result for a tool call. Native continuations of that round and of every later one are dropped, since
-    they were generated from the old one. UsageError when there is no such message or call.
+    they were generated from the old one. UsageError when there is no such message or call, or no such part.
     """
-    body = HistoryChanged(op="edit", by=by, message=message, call=call, value=Raw(_encode(tuple(result))))
+    body = HistoryChanged(op="edit", by=by, message=message, call=call, value=_raw(result))
     return _changed(session, body, by, at, folds)
 
 
@@ -42,15 +41,20 @@ def remove_message(session: Session, message: str, *, by: str, at: datetime, fol
 def import_messages(
     session: Session, messages: Sequence[Message], *, by: str, at: datetime, folds: Folds = NO_FOLDS
 ) -> Change:
-    """Messages from elsewhere, behind the present ones. UsageError when an id is already taken."""
+    """Messages from elsewhere, behind the present ones. UsageError for an id that is taken or what is no message."""
     taken = {m.id for m in session.conversation.messages}
     for message in messages:
+        if not isinstance(message, get_args(Message)):
+            raise UsageError(
+                f"an import holds messages, not {type(message).__name__}",
+                hint="onrecord.conversation.transcript.messages_from(...) makes messages of plain history",
+            )
         if message.id in taken:
             raise UsageError(
                 f"message id {message.id!r} is already in the conversation", hint="give imports their own ids"
             )
         taken.add(message.id)
-    return _changed(session, HistoryChanged(op="import", by=by, value=Raw(_encode(tuple(messages)))), by, at, folds)
+    return _changed(session, HistoryChanged(op="import", by=by, value=_raw(messages)), by, at, folds)
 
 
 def reset(session: Session, *, by: str, at: datetime, folds: Folds = NO_FOLDS) -> Change:
@@ -61,8 +65,9 @@ def reset(session: Session, *, by: str, at: datetime, folds: Folds = NO_FOLDS) -
 def interrupt_closed(session: Session, by: Interruption, *, at: datetime, folds: Folds = NO_FOLDS) -> Change | None:
     """A late interruption: a closed turn's answer was heard only up to ``by.heard``. None when it is already known.
 
-    UsageError when the turn has no answer in this conversation.
+    UsageError when the turn has no answer in this conversation, or the interruption could not be read again.
     """
+    check_interruption(by)
     if by.id in session.interruptions:
         return None
     if not any(isinstance(m, AssistantMessage) and m.turn == by.turn for m in session.conversation.messages):
@@ -72,13 +77,27 @@ def interrupt_closed(session: Session, by: Interruption, *, at: datetime, folds:
 
 
 def _changed(session: Session, body: HistoryChanged, by: str, at: datetime, folds: Folds) -> Change:
-    if not by:
+    if not by or not isinstance(by, str):
         raise UsageError("a change of history needs to say who made it", hint='pass by="..."')
     turn = f"{session.key.id}:history:{session.seq}"
     try:
         return _take(session, turn, (body, TurnClosed(status="silent")), at, folds)
     except LookupError as missing:
         raise UsageError(f"nothing in this conversation has the id {missing.args[0]!r}") from None
+    except RecordInvalid as unreadable:
+        raise UsageError(str(unreadable), hint=_TYPED) from None
+
+
+_TYPED = "messages and parts hold the types they are declared with, and valid Unicode"
+
+
+def _raw(values: Sequence[object]) -> Raw:
+    try:
+        return Raw(dumps(tuple(values)))
+    except (TypeError, ValueError, RecursionError) as error:
+        # A TypeError of msgspec names the type that it cannot encode.
+        told = f": {error}" if isinstance(error, TypeError) else ""
+        raise UsageError(f"the value of a change of history cannot be recorded{told}", hint=_TYPED) from None
 
 
 def _take(session: Session, turn: str, bodies: Sequence[Body], at: datetime, folds: Folds) -> Change:

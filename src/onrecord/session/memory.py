@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from types import TracebackType
 from typing import Self
@@ -88,8 +89,9 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Forgets everything; safe to call twice."""
-        self._closed = True
-        self._kept = {}
+        with self._lock:
+            self._closed = True
+            self._kept = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -99,7 +101,10 @@ class MemoryStore:
     ) -> None:
         await self.close()
 
-    def _open(self) -> Lock:
-        if self._closed:
-            raise StoreError("this store is closed", code="store-closed", hint="make a new one")
-        return self._lock
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """The store for oneself. Asked only then whether it is closed: it may have been while this one waited."""
+        with self._lock:
+            if self._closed:
+                raise StoreError("this store is closed", code="store-closed", hint="make a new one")
+            yield

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -22,18 +20,15 @@ from onrecord.conversation.messages import (
     UserMessage,
 )
 from onrecord.errors import RecordInvalid
+from onrecord.jsonio import UNREADABLE, misfit
 from onrecord.record import kinds
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import Pending
+from onrecord.session.codec import decoder
 from onrecord.session.session import KEPT_FILED, KEPT_INPUTS
 from onrecord.session.working import Working
 
 __all__ = ("CORE",)
-
-
-@cache
-def _decoder(kind: Any) -> Callable[[Any], Any]:
-    return msgspec.json.Decoder(kind).decode
 
 
 def _opened(w: Working, e: Entry, b: kinds.TurnOpened) -> None:
@@ -147,12 +142,7 @@ def _returned(w: Working, e: Entry, b: kinds.ToolReturned) -> None:
     at, call = _call(held, b.call)
     if call is None:
         return
-    returned = replace(call, status=b.status, result=b.result, notes=b.notes)
-    settled = replace(held, calls=(*held.calls[:at], returned, *held.calls[at + 1 :]))
-    if held is w.acting:
-        w.acting = settled
-    else:
-        w.open = settled
+    _put_call(w, held, at, replace(call, status=b.status, result=b.result, notes=b.notes))
 
 
 def _started(w: Working, e: Entry, b: kinds.ToolStarted) -> None:
@@ -162,11 +152,16 @@ def _started(w: Working, e: Entry, b: kinds.ToolStarted) -> None:
         raise RecordInvalid(f"an entry names call {b.call!r}, which is not in its round")
     if call.args is b.args or call.args == b.args:
         return
-    settled = replace(held, calls=(*held.calls[:at], replace(call, args=b.args), *held.calls[at + 1 :]))
+    _put_call(w, held, at, replace(call, args=b.args))
+
+
+def _put_call(w: Working, held: Round, at: int, call: ToolCall) -> None:
+    """Another call at its place in the round that is open or acting."""
+    changed = replace(held, calls=(*held.calls[:at], call, *held.calls[at + 1 :]))
     if held is w.acting:
-        w.acting = settled
+        w.acting = changed
     else:
-        w.open = settled
+        w.open = changed
 
 
 def _said(w: Working, e: Entry, b: kinds.TextSaid) -> None:
@@ -180,9 +175,12 @@ def _said(w: Working, e: Entry, b: kinds.TextSaid) -> None:
     if b.verbatim:
         w.settle_open()
         w.open = Round(id=b.round, content=(Text(b.text),))
-    shown = b.shown or (Text(b.text),)
-    w.shown = (*w.shown, Text("\n\n"), *shown) if w.shown else shown
+    _show(w, b.shown or (Text(b.text),))
     w.blocks = (*w.blocks, *b.blocks)
+
+
+def _show(w: Working, shown: tuple[Text | Mark, ...]) -> None:
+    w.shown = (*w.shown, Text("\n\n"), *shown) if w.shown else shown
 
 
 def _patched(w: Working, e: Entry, b: kinds.DataPatched) -> None:
@@ -236,9 +234,9 @@ def _failed(w: Working, e: Entry, b: kinds.TurnFailed) -> None:
     _cut_short(w, e, b.shown, None, None)
 
 
-def _cut_short(w: Working, e: Entry, shown: Sequence[Text | Mark], cause: str | None, heard: int | None) -> None:
+def _cut_short(w: Working, e: Entry, shown: tuple[Text | Mark, ...], cause: str | None, heard: int | None) -> None:
     if shown:
-        w.shown = (*w.shown, Text("\n\n"), *shown) if w.shown else tuple(shown)
+        _show(w, shown)
         w.last_assistant_at = w.now
     _flush(w, e, _kept(w, settled_only=True), cause or ("failed" if shown else None), heard)
 
@@ -292,18 +290,23 @@ def _resumed(w: Working, e: Entry, b: kinds.TurnResumed) -> None:
 
 def _history(w: Working, e: Entry, b: kinds.HistoryChanged) -> None:
     if b.op == "import":
-        for message in _decoder(tuple[Message, ...])(b.value or Raw(b"[]")):
+        for message in _value(b, tuple[Message, ...]):
             w.conversation = w.conversation.add(message)
     elif b.op == "edit":
-        w.conversation = w.conversation.edit_result(
-            b.message, b.call, _decoder(tuple[Part, ...])(b.value or Raw(b"[]"))
-        )
+        w.conversation = w.conversation.edit_result(b.message, b.call, _value(b, tuple[Part, ...]))
     elif b.op == "remove":
         w.conversation = w.conversation.put(w.conversation.index_of(b.message), message=None)
     else:
         w.conversation, w.data, w.pending, w.generation = Conversation(), {}, None, w.generation + 1
         w.slots, w.others = {f.name: f.start() for f in w.folds.all}, {}
     w.base_units = len(w.conversation.units)
+
+
+def _value(b: kinds.HistoryChanged, kind: Any) -> Any:
+    try:
+        return decoder(kind)(b.value or Raw(b"[]"))
+    except UNREADABLE as error:
+        raise RecordInvalid(f"the value of a change of history does not decode: {misfit(error)}") from None
 
 
 CORE: dict[type[Body], Callable[[Working, Entry, Any], None]] = {

@@ -77,6 +77,7 @@ class CommitsWhole:
             wrong = (
                 replace(good, kept=1),
                 replace(good, kept=3, messages=good.messages[:1]),
+                replace(good, kept=-1, messages=(good.messages[0], *good.session.conversation.messages)),
                 replace(good, messages=()),
                 replace(good, entries=()),
                 replace(good, entries=good.entries[1:]),
