@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,7 +16,9 @@ from onrecord.conversation.messages import Unit
 from onrecord.models.lanes import Entries, Lane, lane_for, portable_id
 from onrecord.models.model import extend, preset
 from onrecord.models.projection import Projection
-from onrecord.models.request import Piece, Span, Swap, View
+from onrecord.models.request import Piece, Request, Span, Swap, View
+from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_chat.project import ChatProjection
 from tests.models.fresh import fresh_body
 from tests.models.merging import MergingWire
 from tests.models.requests import CARD, call, context, native, projection, request, said, settled, system, user
@@ -234,6 +237,32 @@ def test_a_marked_unit_that_no_longer_fits_its_slot_is_marked_all_the_same() -> 
     assert b'"text":"t"},"mark":true}' in body
 
 
+def test_a_swap_too_large_to_keep_is_judged_by_what_it_shows() -> None:
+    """What is not kept is made, and looked at, for each request."""
+    wire = MergingWire(keep=60)
+    held = request(user("q"), said(settled("r", calls=[call("r", 0)])))
+    for text in ("x" * 90, "y"):
+        asked = replace(held, view=View(spans=(Span(0, 2),), swaps=(Swap(unit=1, call=0, shows=(Text(text),)),)))
+        assert wire.wire(asked).body == fresh_body(wire, asked)
+    (lane,) = lanes_of(held.conversation.units)
+    assert lane.swapped == {}
+
+
+def test_a_large_unit_that_is_not_shown_is_not_encoded() -> None:
+    """Swapped for a line, carried by the turn's text or outside the view, it costs nothing."""
+    wire, long = Counting(), "x" * 70_000
+    held = request(user(long), said(settled("r", calls=[call("r", 0, result=(Text(long),))])))
+    small = Swap(unit=1, call=0, shows=(Text("[long]"),))
+    hiding = replace(held, view=View(spans=(Span(0, 2),), swaps=(small,)), carries=0)
+    wire.wire(hiding)
+    wire.encoded = 0
+    assert wire.wire(hiding).body == fresh_body(MergingWire(), hiding)
+    wire.wire(replace(held, view=View(spans=(Span(0, 0),))))
+    assert wire.encoded == 0
+    wire.wire(held)
+    assert wire.encoded == 2
+
+
 def test_turn_text_ends_the_leading_instructions() -> None:
     """What comes after it stays in its place."""
     wire = MergingWire()
@@ -269,6 +298,24 @@ def test_lanes_are_filled_from_several_threads_at_once() -> None:
     fresh = projection()
     for view, body in zip(views[:20] + views[-20:], bodies[:20] + bodies[-20:], strict=True):
         assert body == fresh_body(fresh, request(conversation=held, view=view))
+
+
+def test_a_longer_talk_in_another_thread_adds_nothing_to_a_request() -> None:
+    """Whatever is put behind the lane while a body is being made stays out of it."""
+
+    class Overtaken(ChatProjection):
+        longer: Conversation | None = None
+
+        def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
+            if self.longer is not None:
+                longer, self.longer = self.longer, None
+                self.wire(replace(request, conversation=longer, view=View(spans=(Span(0, len(longer.units)),))))
+            return super().frame(request, system, empty=empty)
+
+    wire, held = Overtaken(CARD, Dialect()), talk(2)
+    for carries in (None, 0):
+        asked, wire.longer = request(conversation=held, carries=carries), held.add(user("much later", id=f"l{carries}"))
+        assert wire.wire(asked).body == fresh_body(projection(), asked)
 
 
 # ---- how much kept its bytes ----------------------------------------------------------------------------------------

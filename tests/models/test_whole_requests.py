@@ -27,7 +27,9 @@ def both(wires: Any, asked: Request) -> tuple[bool, bytes, bytes]:
     return assembly._whole() is not None, wires.wire(asked).body, assembly._assembled().body
 
 
-@pytest.mark.parametrize("pieces", [(), (system("Be kind."), system("Be brief.", rank=5))])
+@pytest.mark.parametrize(
+    "pieces", [(), (system("Be kind."), system("Be brief.", rank=5)), (system("Be first.", rank=-(2**40)),)]
+)
 def test_the_short_way_gives_the_bytes_of_the_long_one(pieces: tuple[Piece, ...]) -> None:
     """With instructions or without, for the first message and for many."""
     wires = projection()
