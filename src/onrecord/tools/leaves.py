@@ -133,8 +133,8 @@ def constrained(form: Form, kind: Any, metadata: Sequence[Any]) -> Form:
 def _limits(one: Any, types: set[str], kind: Any) -> Mapping[str, Json]:
     limits: dict[str, Json] = {}
     for name, word in _BOUNDS.items():
-        if _is_number(limit := getattr(one, name, None)):
-            _require(types <= {"integer", "number"}, kind, name)
+        if (limit := getattr(one, name, None)) is not None and not callable(limit):
+            _require(_is_number(limit) and types <= {"integer", "number"}, kind, name)
             limits[word] = limit
     for name, side in (("min_length", "min"), ("max_length", "max")):
         if _is_number(limit := getattr(one, name, None)):
