@@ -205,7 +205,7 @@ class Compiler:
     def _ruled_names(
         self, schema: Mapping[str, Json], known: Mapping[str, Check], extra: Check
     ) -> Callable[[str, Json], Found] | None:
-        """``patternProperties`` and ``propertyNames``, which hold for ``properties`` too; None where neither is there."""
+        """``patternProperties`` and ``propertyNames``, which hold for ``properties`` too; None where neither is."""
         given = schema.get("patternProperties")
         patterns = [
             (pattern, self.check(inner))
