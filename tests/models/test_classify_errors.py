@@ -125,7 +125,7 @@ def test_a_wait_without_end_is_still_a_number_that_can_be_reckoned_with() -> Non
 def test_of_two_stated_waits_the_first_and_outermost_counts() -> None:
     """What stands beside the error is about the whole call."""
     body = {"retryDelay": "1s", "error": {"retryDelay": "2s"}, "resets_in_seconds": 5}
-    assert waits_of(429, {}, body, NOW) == (1.0, NOW + timedelta(seconds=5))
+    assert waits_of(429, {}, body, NOW) == (1.0, NOW + timedelta(seconds=5), None)
     assert waits_of(429, {}, {"details": [{"retryDelay": "3s"}, {"retryDelay": "4s"}]}, NOW).retry_after == 3.0
     headers = {"x-ratelimit-reset-requests": "20s", "x-ratelimit-reset-tokens": "60s"}
     assert waits_of(429, headers, None, NOW).reset_at == NOW + timedelta(seconds=60)

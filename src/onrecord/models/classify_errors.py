@@ -172,10 +172,14 @@ _LONGEST_S = 1e9
 
 
 class Waits(NamedTuple):
-    """What a provider says about coming back: seconds to wait, and an instant."""
+    """What a provider says about coming back: seconds to wait, an instant, and the name of the used-up window.
+
+    The window is told by the words of an error and not where waits stand, so `waits_of` leaves it out.
+    """
 
     retry_after: float | None = None
     reset_at: datetime | None = None
+    window: str | None = None
 
 
 def retry_after_seconds(value: str, now: datetime) -> float | None:
@@ -305,7 +309,8 @@ def _error(
     kind = kind_of_answer(status, text)
     kind = otherwise if kind == "unknown" else kind
     waits = waits_of(status, headers, held, now) if now is not None else Waits()
-    window = next((name for name, words in _WINDOWS if words.search(text)), None) if kind in {"rate", "quota"} else None
+    if kind in {"rate", "quota"}:
+        waits = waits._replace(window=next((name for name, words in _WINDOWS if words.search(text)), None))
     retry = headers.get("x-should-retry", "").strip().lower()
     code = _code(held)
     if kind == "invalid" and (parameter := _parameter(held)):
@@ -322,7 +327,7 @@ def _error(
         status=status,
         retry_after=waits.retry_after,
         reset_at=waits.reset_at,
-        window=window,
+        window=waits.window,
         should_retry={"true": True, "false": False}.get(retry),
         hint=hint,
     )

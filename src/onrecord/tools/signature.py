@@ -56,7 +56,7 @@ def signature_of(function: Callable[..., Any], scope: Mapping[str, Any], called:
         raise _refused(name, f"its signature cannot be read ({error})", "wrap it in a function of your own") from error
     doc = documented(_docstring(whole))
     forms, members, contexts = Forms(_scope(inner, scope)), [], []
-    bound = function.keywords if _is_partial(function) else {}
+    bound = {} if whole is function else getattr(function, "keywords", {})
     for parameter in parameters.values():
         if parameter.name in bound:
             continue
@@ -122,13 +122,9 @@ def _is_context(hint: Any) -> bool:
     return (origin or hint) is ToolContext
 
 
-def _is_partial(function: Any) -> bool:
-    return hasattr(function, "func") and hasattr(function, "keywords")
-
-
 def _made_of(function: Any) -> Any:
     """The function behind partials, whose own name and docstring are those of functools.partial."""
-    while _is_partial(function):
+    while hasattr(function, "func") and hasattr(function, "keywords"):
         function = function.func
     return function
 
