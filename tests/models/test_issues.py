@@ -28,6 +28,13 @@ def test_what_a_swap_shows_decides_what_the_wire_cannot_carry() -> None:
             assert [issue.unit for issue in wire.wire(asked).issues] == units
 
 
+def test_a_swap_of_a_call_that_nobody_answered_changes_nothing() -> None:
+    """Such a call is not shown, so nothing of it can be refused."""
+    wire, asked = projection(), settled("r", "hm", calls=[call("r", 0, result=None, status="asked")])
+    held = request(user("q"), said(asked), view=View(spans=(Span(0, 2),), swaps=(Swap(unit=1, call=0, shows=(FILE,)),)))
+    assert wire.wire(held).issues == ()
+
+
 def test_an_older_conversation_that_goes_on_elsewhere_keeps_its_issues() -> None:
     """Its lane is a copy up to the fork, and what is behind the fork is not told of it."""
     wire = projection()

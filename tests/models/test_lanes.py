@@ -289,6 +289,14 @@ def test_turn_text_ends_the_leading_instructions() -> None:
     assert wire.wire(asked).body == fresh_body(wire, asked)
 
 
+def test_an_inserted_message_leads_only_with_authority() -> None:
+    """Data never becomes an instruction by standing first."""
+    wire = MergingWire()
+    for authority, head in (("system", b'{"system":"now","entries"'), ("data", b'{"entries":[{"role":"user"')):
+        asked = request(user("q"), view=View(spans=(context("now", authority), Span(0, 1))))
+        assert wire.wire(asked).body.startswith(head)
+
+
 def test_scopes_and_profiles_have_lanes_of_their_own() -> None:
     """Bytes depend on both."""
     item = b'{"role":"assistant","content":"hi","x":1}'

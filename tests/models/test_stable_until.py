@@ -11,7 +11,7 @@ from onrecord.conversation.content import Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.models.projection import Projection
 from onrecord.models.request import Piece, Span, Swap, View
-from tests.models.requests import projection, request, talk, user
+from tests.models.requests import context, projection, request, talk, user
 
 pytestmark = pytest.mark.unit
 
@@ -35,6 +35,7 @@ def test_stable_until_counts_the_units_that_kept_their_bytes() -> None:
     swapped = View(spans=(Span(0, 7),), swaps=(Swap(unit=4, call=0, shows=(Text("[x]"),)),))
     assert stable(wire, longer, view=swapped) == 4
     assert stable(wire, longer, view=swapped) == 7
+    assert stable(wire, longer) == 4
     assert stable(wire, longer, view=View(spans=(Span(1, 7),))) == 0
     assert stable(wire, longer, view=View(spans=(Span(1, 3), Span(4, 7)))) == 3
     assert stable(wire, longer, view=View(spans=(Span(1, 3), Span(4, 6)))) == 6
@@ -46,9 +47,19 @@ def test_stable_until_ends_where_the_turn_text_moved_or_a_unit_was_carried() -> 
     turn = (Piece(source="t", text="say it", place="turn"),)
     assert stable(wire, held, own=3, pieces=turn) == 0
     assert stable(wire, held, own=3, pieces=turn) == 6
+    assert stable(wire, held, own=3, pieces=(*turn, *turn)) == 3
     assert stable(wire, held, own=5, pieces=turn) == 3
     assert stable(wire, held, own=5, pieces=turn, carries=0) == 0
     assert stable(wire, held, own=5) == 0
+
+
+def test_stable_until_ends_where_another_message_was_inserted() -> None:
+    """An insert stands in front of the units behind it; an equal one changes nothing."""
+    wire, held = projection(), talk(2)
+    first, second = (View(spans=(Span(0, 2), context(text), Span(2, 6))) for text in ("news", "other news"))
+    assert stable(wire, held, view=first) == 0
+    assert stable(wire, held, view=first) == 6
+    assert stable(wire, held, view=second) == 2
 
 
 @pytest.mark.parametrize("other", [{"scope": "elsewhere"}, {"view": View(spans=())}])

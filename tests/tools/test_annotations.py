@@ -107,6 +107,8 @@ def mapping(item: Json, **more: Json) -> Json:
         (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, "b", "b"),
         (Literal[1, 2], {"type": "integer", "enum": [1, 2]}, 1.0, 1),
         (Literal["a", 1, True], {"type": ["string", "integer", "boolean"], "enum": ["a", 1, True]}, True, True),
+        (Literal[True, 1], {"type": ["boolean", "integer"], "enum": [True, 1]}, 1, 1),
+        (Literal[1, True], {"type": ["integer", "boolean"], "enum": [1, True]}, 1, 1),
         (Literal[Colour.RED], {"type": "string", "enum": ["red"]}, "red", Colour.RED),
         (Colour, {"type": "string", "enum": ["red", "blue"]}, "blue", Colour.BLUE),
         (Level, {"type": "integer", "enum": [1, 2], "description": "1: LOW, 2: HIGH"}, 2, Level.HIGH),

@@ -164,6 +164,15 @@ def test_of_several_alternatives_the_one_that_was_meant_is_explained() -> None:
         "x.from: expected number, got nothing",
     }
     assert told(schema, 5) == "x: expected object or null, got integer"
+    assert told({"anyOf": [line, circle]}, {}) == "x.radius: expected number, got nothing"
+    assert told({"oneOf": [line, circle]}, {}) == "x.radius: expected number, got nothing"
+
+
+def test_null_may_be_allowed_by_one_keyword_and_refused_by_another() -> None:
+    """The short way for what is nullable is taken where nothing else is asked."""
+    nullable = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert not told(nullable, None)
+    assert told({**nullable, "allOf": [{"type": "string"}]}, None) == "x: expected string, got null"
 
 
 def test_a_recursive_schema_is_followed_as_deep_as_the_value() -> None:
@@ -179,6 +188,12 @@ def test_a_recursive_schema_is_followed_as_deep_as_the_value() -> None:
     assert problems({"root": {"kids": [{"kids": [{"leaf": "x"}]}]}}) == (
         "root.kids.0.kids.0.leaf: expected integer, got string"
     )
+
+
+def test_names_in_a_reference_are_escaped_once() -> None:
+    """``~01`` is the name ``~1`` and not a slash."""
+    schema = {"properties": {"x": {"$ref": "#/$defs/~01"}}, "$defs": {"~1": {"type": "integer"}, "/": {}}}
+    assert argument_problems(schema)({"x": "a"}) == "x: expected integer, got string"
 
 
 def test_what_is_nested_too_deeply_is_a_problem_and_no_crash() -> None:
@@ -302,6 +317,7 @@ def test_other_mappings_count_as_objects() -> None:
     from types import MappingProxyType
 
     assert not argument_problems(BOOKING)(MappingProxyType({"city": "x", "nights": 1}))
+    assert not told({"type": "array", "items": {"type": "integer"}, "minItems": 1}, (1, 2))
 
 
 def test_what_is_not_json_is_named_as_such() -> None:

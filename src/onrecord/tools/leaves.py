@@ -157,6 +157,6 @@ def _is_number(value: object) -> bool:
 
 def _types(schema: Mapping[str, Json]) -> set[str]:
     if options := schema.get("anyOf"):
-        return {kind for option in options for kind in _types(option)} - {"null"}
+        return {kind for option in options for kind in _types(option)}
     kinds = schema.get("type", [])
     return set(kinds if isinstance(kinds, list) else [kinds]) - {"null"}
