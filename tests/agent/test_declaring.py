@@ -180,7 +180,12 @@ def test_an_unknown_provider_is_told_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("gpt-5-mini", "write provider:model; known"), ("openai/gpt-5-mini", "did you mean 'openai:gpt-5-mini'?")],
+    [
+        ("gpt-5-mini", "write provider:model; known"),
+        ("openai/gpt-5-mini", "did you mean 'openai:gpt-5-mini'?"),
+        ("groq/x:y", "did you mean 'groq:x:y'?"),
+        ("openai/o3", "did you mean 'openai:o3'?"),
+    ],
 )
 def test_a_model_without_a_provider_is_told_how_names_are_written(name: str, hint: str) -> None:
     """As other libraries take them: a bare name, or one with a slash."""

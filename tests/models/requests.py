@@ -62,6 +62,16 @@ def said(*rounds: Round, id: str = "a0") -> AssistantMessage:
     return AssistantMessage(id=id, rounds=rounds)
 
 
+def talk(turns: int) -> Conversation:
+    """So many questions, each with a round that calls and one that answers."""
+    held = Conversation()
+    for n in range(turns):
+        held = held.add(user(f"question {n}", id=f"u{n}"))
+        rounds = (settled(f"r{n}a", calls=[call(f"r{n}a", 0)]), settled(f"r{n}b", f"answer {n}"))
+        held = held.add(said(*rounds, id=f"a{n}"))
+    return held
+
+
 def native(*items: bytes, scope: str = "s", protocol: str = PROTOCOL) -> Continuation:
     """A continuation of these items."""
     return Continuation(protocol=protocol, scope=scope, items=tuple(Raw(item) for item in items))

@@ -111,6 +111,24 @@ def test_waits_are_read_in_every_form_that_providers_use() -> None:
     assert waits_of(429, {}, {"error": {"resets_at": epoch}}, NOW).reset_at == NOW + timedelta(seconds=60)
     assert waits_of(429, {}, {"resets_at": "2026-03-01T12:05:00Z"}, NOW).reset_at == NOW + timedelta(minutes=5)
     assert waits_of(429, {}, {"resets_at": "whenever"}, NOW).reset_at is None
+    assert waits_of(429, {}, {"resets_at": "2026-03-01T12:05:00"}, NOW).reset_at == NOW + timedelta(minutes=5)
+
+
+def test_a_wait_without_end_is_still_a_number_that_can_be_reckoned_with() -> None:
+    """What a provider states goes on record and is added to a clock."""
+    assert waits_of(429, {}, {"retryDelay": "inf"}, NOW).retry_after == 1e9
+    assert waits_of(429, {}, {"resets_in_seconds": 1e300}, NOW).reset_at == NOW + timedelta(seconds=1e9)
+    assert waits_of(429, {}, {"resets_in_seconds": -5}, NOW).reset_at == NOW
+    assert waits_of(429, {"x-ratelimit-reset": "inf"}, None, NOW).reset_at is None
+
+
+def test_of_two_stated_waits_the_first_and_outermost_counts() -> None:
+    """What stands beside the error is about the whole call."""
+    body = {"retryDelay": "1s", "error": {"retryDelay": "2s"}, "resets_in_seconds": 5}
+    assert waits_of(429, {}, body, NOW) == (1.0, NOW + timedelta(seconds=5), None)
+    assert waits_of(429, {}, {"details": [{"retryDelay": "3s"}, {"retryDelay": "4s"}]}, NOW).retry_after == 3.0
+    headers = {"x-ratelimit-reset-requests": "20s", "x-ratelimit-reset-tokens": "60s"}
+    assert waits_of(429, headers, None, NOW).reset_at == NOW + timedelta(seconds=60)
 
 
 def test_reset_headers_count_where_a_limit_is_used_up() -> None:
@@ -166,6 +184,9 @@ def test_an_error_carries_what_the_provider_says_about_waiting() -> None:
         ({"message": "maximum context length"}, "context", None),
         (None, "overload", None),
         ("just words", "overload", None),
+        ({"error": {"code": "²", "message": "odd"}}, "overload", None),
+        ({"error": {"code": "4" * 5000}}, "overload", None),
+        ({"error": {"code": 700}}, "overload", None),
     ],
 )
 def test_errors_inside_a_stream_are_told_apart_by_the_same_table(
@@ -174,6 +195,7 @@ def test_errors_inside_a_stream_are_told_apart_by_the_same_table(
     """What the table cannot tell is an overload; a status inside counts as one."""
     error = stream_error("acme", held, started=True)
     assert (error.kind, error.status, error.started, error.code) == (kind, status, True, f"model-{kind}")
+    assert error.hint
 
 
 @pytest.mark.parametrize(

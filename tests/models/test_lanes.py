@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,23 +15,26 @@ from onrecord.conversation.log import Log
 from onrecord.conversation.messages import Unit
 from onrecord.models.lanes import Entries, Lane, lane_for, portable_id
 from onrecord.models.model import extend, preset
-from onrecord.models.projection import Projection
-from onrecord.models.request import Piece, Span, Swap, View
+from onrecord.models.request import Piece, Request, Span, Swap, View
+from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_chat.project import ChatProjection
 from tests.models.fresh import fresh_body
 from tests.models.merging import MergingWire
-from tests.models.requests import CARD, call, context, native, projection, request, said, settled, system, user
+from tests.models.requests import (
+    CARD,
+    call,
+    context,
+    native,
+    projection,
+    request,
+    said,
+    settled,
+    system,
+    talk,
+    user,
+)
 
 pytestmark = pytest.mark.unit
-
-
-def talk(turns: int) -> Conversation:
-    """So many questions, each with a round that calls and one that answers."""
-    held = Conversation()
-    for n in range(turns):
-        held = held.add(user(f"question {n}", id=f"u{n}"))
-        rounds = (settled(f"r{n}a", calls=[call(f"r{n}a", 0)]), settled(f"r{n}b", f"answer {n}"))
-        held = held.add(said(*rounds, id=f"a{n}"))
-    return held
 
 
 def lanes_of(units: Log[Unit]) -> list[Lane]:
@@ -187,6 +191,20 @@ def test_cutting_a_log_takes_its_lanes_along_up_to_the_cut() -> None:
     assert (short.start, short.stop) == (4, 4)
 
 
+def test_a_fork_keeps_what_is_known_of_its_lanes() -> None:
+    """Large units are still encoded at each use, and the lane used last is still the last to go."""
+    wire, other = projection(), MergingWire()
+    held = request(user("x" * 70_000), user("b", id="u1"), user("c", id="u2")).conversation
+    for one in (wire, other, wire):
+        one.wire(request(conversation=held))
+    forked = request(conversation=Conversation(held.messages.cut(2), held.units.cut(2)))
+    kept, _ = lanes_of(forked.conversation.units)
+    assert wire.wire(forked).body == fresh_body(wire, forked)
+    again = held.units.cut(2)
+    lane_for(again, "another", 0)
+    assert [lane.slots for lane in lanes_of(again)] == [kept.slots, []]
+
+
 def test_a_swap_after_an_edit_shows_the_edited_unit() -> None:
     """A swap kept for the old unit is not used for the one that took its place."""
     wire, held = projection(), talk(1)
@@ -234,6 +252,32 @@ def test_a_marked_unit_that_no_longer_fits_its_slot_is_marked_all_the_same() -> 
     assert b'"text":"t"},"mark":true}' in body
 
 
+def test_a_swap_too_large_to_keep_is_judged_by_what_it_shows() -> None:
+    """What is not kept is made, and looked at, for each request."""
+    wire = MergingWire(keep=60)
+    held = request(user("q"), said(settled("r", calls=[call("r", 0)])))
+    for text in ("x" * 90, "y"):
+        asked = replace(held, view=View(spans=(Span(0, 2),), swaps=(Swap(unit=1, call=0, shows=(Text(text),)),)))
+        assert wire.wire(asked).body == fresh_body(wire, asked)
+    (lane,) = lanes_of(held.conversation.units)
+    assert lane.swapped == {}
+
+
+def test_a_large_unit_that_is_not_shown_is_not_encoded() -> None:
+    """Swapped for a line, carried by the turn's text or outside the view, it costs nothing."""
+    wire, long = Counting(), "x" * 70_000
+    held = request(user(long), said(settled("r", calls=[call("r", 0, result=(Text(long),))])))
+    small = Swap(unit=1, call=0, shows=(Text("[long]"),))
+    hiding = replace(held, view=View(spans=(Span(0, 2),), swaps=(small,)), carries=0)
+    wire.wire(hiding)
+    wire.encoded = 0
+    assert wire.wire(hiding).body == fresh_body(MergingWire(), hiding)
+    wire.wire(replace(held, view=View(spans=(Span(0, 0),))))
+    assert wire.encoded == 0
+    wire.wire(held)
+    assert wire.encoded == 2
+
+
 def test_turn_text_ends_the_leading_instructions() -> None:
     """What comes after it stays in its place."""
     wire = MergingWire()
@@ -243,6 +287,14 @@ def test_turn_text_ends_the_leading_instructions() -> None:
     )  # fmt: skip
     assert wire.wire(asked).body.startswith(b'{"system":"first","entries":[')
     assert wire.wire(asked).body == fresh_body(wire, asked)
+
+
+def test_an_inserted_message_leads_only_with_authority() -> None:
+    """Data never becomes an instruction by standing first."""
+    wire = MergingWire()
+    for authority, head in (("system", b'{"system":"now","entries"'), ("data", b'{"entries":[{"role":"user"')):
+        asked = request(user("q"), view=View(spans=(context("now", authority), Span(0, 1))))
+        assert wire.wire(asked).body.startswith(head)
 
 
 def test_scopes_and_profiles_have_lanes_of_their_own() -> None:
@@ -271,50 +323,22 @@ def test_lanes_are_filled_from_several_threads_at_once() -> None:
         assert body == fresh_body(fresh, request(conversation=held, view=view))
 
 
-# ---- how much kept its bytes ----------------------------------------------------------------------------------------
+def test_a_longer_talk_in_another_thread_adds_nothing_to_a_request() -> None:
+    """Whatever is put behind the lane while a body is being made stays out of it."""
 
+    class Overtaken(ChatProjection):
+        longer: Conversation | None = None
 
-def stable(wire: Projection, conversation: Conversation, **fields: object) -> int:
-    """What a request says is stable; then it is sent."""
-    asked = request(conversation=conversation, **fields)
-    told = wire.wire(asked).stable_until
-    assert wire.wire(asked).stable_until == told  # looking is not sending
-    wire.sent(asked)
-    return told
+        def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
+            if self.longer is not None:
+                longer, self.longer = self.longer, None
+                self.wire(replace(request, conversation=longer, view=View(spans=(Span(0, len(longer.units)),))))
+            return super().frame(request, system, empty=empty)
 
-
-def test_stable_until_counts_the_units_that_kept_their_bytes() -> None:
-    """Against the last request sent, whatever changed since."""
-    wire, held = projection(), talk(2)
-    assert stable(wire, held) == 0
-    assert stable(wire, held) == 6
-    longer = held.add(user("more", id="m"))
-    assert stable(wire, longer) == 6
-    swapped = View(spans=(Span(0, 7),), swaps=(Swap(unit=4, call=0, shows=(Text("[x]"),)),))
-    assert stable(wire, longer, view=swapped) == 4
-    assert stable(wire, longer, view=swapped) == 7
-    assert stable(wire, longer, view=View(spans=(Span(1, 7),))) == 0
-    assert stable(wire, longer, view=View(spans=(Span(1, 3), Span(4, 7)))) == 3
-    assert stable(wire, longer, view=View(spans=(Span(1, 3), Span(4, 6)))) == 6
-
-
-def test_stable_until_ends_where_the_turn_text_moved_or_a_unit_was_carried() -> None:
-    """Both change what stands between units."""
-    wire, held = projection(), talk(2)
-    turn = (Piece(source="t", text="say it", place="turn"),)
-    assert stable(wire, held, own=3, pieces=turn) == 0
-    assert stable(wire, held, own=3, pieces=turn) == 6
-    assert stable(wire, held, own=5, pieces=turn) == 3
-    assert stable(wire, held, own=5, pieces=turn, carries=0) == 0
-    assert stable(wire, held, own=5) == 0
-
-
-def test_stable_until_survives_a_cut_up_to_the_cut() -> None:
-    """Units behind the cut are others."""
-    wire, held = projection(), talk(2)
-    stable(wire, held)
-    shorter = Conversation(held.messages.cut(2), held.units.cut(3)).add(user("again", id="n"))
-    assert stable(wire, shorter) == 3
+    wire, held = Overtaken(CARD, Dialect()), talk(2)
+    for carries in (None, 0):
+        asked, wire.longer = request(conversation=held, carries=carries), held.add(user("much later", id=f"l{carries}"))
+        assert wire.wire(asked).body == fresh_body(projection(), asked)
 
 
 # ---- ids -----------------------------------------------------------------------------------------------

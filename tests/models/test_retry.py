@@ -139,6 +139,7 @@ async def test_e4_retry_after_of_more_than_thirty_seconds_fails_at_once(stated: 
         failed(404),
         failed(409),
         failed(422),
+        failed(600),
         failed(None, "network"),
         failed(None, "timeout"),
         failed(None, "unknown"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -27,7 +27,9 @@ def both(wires: Any, asked: Request) -> tuple[bool, bytes, bytes]:
     return assembly._whole() is not None, wires.wire(asked).body, assembly._assembled().body
 
 
-@pytest.mark.parametrize("pieces", [(), (system("Be kind."), system("Be brief.", rank=5))])
+@pytest.mark.parametrize(
+    "pieces", [(), (system("Be kind."), system("Be brief.", rank=5)), (system("Be first.", rank=-(2**40)),)]
+)
 def test_the_short_way_gives_the_bytes_of_the_long_one(pieces: tuple[Piece, ...]) -> None:
     """With instructions or without, for the first message and for many."""
     wires = projection()
@@ -35,6 +37,14 @@ def test_the_short_way_gives_the_bytes_of_the_long_one(pieces: tuple[Piece, ...]
         short, sent, long = both(wires, request(*TALK[:size], pieces=pieces))
         assert short
         assert sent == long
+
+
+@pytest.mark.parametrize("place", ["system", "turn", "trailing"])
+def test_a_blank_piece_says_nothing(place: Literal["system", "turn", "trailing"]) -> None:
+    """Whatever its place, the body is that of a request without it."""
+    wires, kind = projection(), system("Be kind.")
+    blank = request(*TALK, pieces=(kind, Piece(source="b", text=" \n", place=place)))
+    assert wires.wire(blank).body == wires.wire(request(*TALK, pieces=(kind,))).body
 
 
 def test_an_older_view_of_a_longer_talk_takes_it_too() -> None:

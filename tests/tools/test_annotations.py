@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, UnsetType
 
 from onrecord.jsonio import Json
 from onrecord.tools.annotations import Forms
-from onrecord.tools.forms import Form, Unsupported, shown_name
+from onrecord.tools.forms import Form, Unfit, Unsupported, shown_name
 from onrecord.tools.problems import compiled
 
 pytestmark = pytest.mark.unit
@@ -107,6 +107,8 @@ def mapping(item: Json, **more: Json) -> Json:
         (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, "b", "b"),
         (Literal[1, 2], {"type": "integer", "enum": [1, 2]}, 1.0, 1),
         (Literal["a", 1, True], {"type": ["string", "integer", "boolean"], "enum": ["a", 1, True]}, True, True),
+        (Literal[True, 1], {"type": ["boolean", "integer"], "enum": [True, 1]}, 1, 1),
+        (Literal[1, True], {"type": ["integer", "boolean"], "enum": [1, True]}, 1, 1),
         (Literal[Colour.RED], {"type": "string", "enum": ["red"]}, "red", Colour.RED),
         (Colour, {"type": "string", "enum": ["red", "blue"]}, "blue", Colour.BLUE),
         (Level, {"type": "integer", "enum": [1, 2], "description": "1: LOW, 2: HIGH"}, 2, Level.HIGH),
@@ -118,6 +120,8 @@ def mapping(item: Json, **more: Json) -> Json:
         (typing.Iterable[str], array(STR), ["a"], ["a"]),
         (set[str], array(STR), ["a", "a"], {"a"}),
         (frozenset[int], array(INT), [1], frozenset({1})),
+        (set[Any], {"type": "array"}, [1, "a"], {1, "a"}),
+        (set[Literal["a", 1]], array({"type": ["string", "integer"], "enum": ["a", 1]}), ["a", 1.0], {"a", 1}),
         (deque[int], array(INT), [1], deque([1])),
         (tuple, {"type": "array"}, [1], (1,)),
         (tuple[int, ...], array(INT), [1, 2], (1, 2)),
@@ -230,6 +234,7 @@ class Lost(TypedDict):
         (Row, "Row is array_like, its members have no names in JSON"),
         (Lost, "an annotation of Lost cannot be resolved (name 'Nowhere' is not defined)"),
         (Annotated[datetime, type("Ge", (), {"ge": 1})()], "datetime cannot carry 'ge'"),
+        (Annotated[date, type("Le", (), {"le": DAY})()], "date cannot carry 'le'"),
         (Annotated[int, Meta(min_length=1)], "int cannot carry 'min_length'"),
         (Annotated[int, Meta(pattern="a")], "int cannot carry 'pattern'"),
     ],
@@ -240,6 +245,15 @@ def test_what_json_cannot_hold_is_refused_with_advice(kind: Any, what: str) -> N
         form(kind)
     assert refused.value.what == what
     assert refused.value.hint
+
+
+@pytest.mark.parametrize("kind", [set, set[Any], frozenset[int | list[int]]])
+def test_a_value_that_cannot_be_in_a_set_is_refused(kind: Any) -> None:
+    """The schema lets it through, so that reading has to say what is wrong."""
+    assert form(kind).fallible
+    with pytest.raises(Unfit, match="holds what cannot be in a set"):
+        reading(kind, [1, [2]])
+    assert not form(set[int | str]).fallible
 
 
 def test_keys_with_rules_of_their_own_are_refused() -> None:

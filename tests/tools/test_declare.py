@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import enum
 import functools
 import inspect
 from collections.abc import Mapping
@@ -32,6 +33,10 @@ def run(made: Tool, args: Mapping[str, Json]) -> Any:
     return asyncio.run(result) if inspect.iscoroutine(result) else result
 
 
+class Level(enum.IntEnum):
+    LOW = 1
+
+
 @tool
 async def price(city: str, nights: int = 1, extras: list[str] | None = None) -> dict[str, int]:
     """Price of a stay
@@ -60,6 +65,22 @@ def test_a_typed_function_becomes_a_tool() -> None:
         '"description":"Breakfast, and so on."}},'
         '"required":["city"],"additionalProperties":false}'
     )
+
+
+def test_what_stands_beside_the_type_wins_over_the_docstring() -> None:
+    """It is nearer to what it describes; a docstring still wins over what a type says of itself."""
+
+    @tool
+    def book(city: Annotated[str, "near"], level: Level = Level.LOW) -> None:
+        """Books.
+
+        Args:
+            city: far
+            level: how high
+        """
+
+    properties = book.parameters["properties"]
+    assert (properties["city"]["description"], properties["level"]["description"]) == ("near", "how high")
 
 
 def test_the_function_is_called_with_the_arguments_given() -> None:

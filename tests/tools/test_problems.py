@@ -164,6 +164,15 @@ def test_of_several_alternatives_the_one_that_was_meant_is_explained() -> None:
         "x.from: expected number, got nothing",
     }
     assert told(schema, 5) == "x: expected object or null, got integer"
+    assert told({"anyOf": [line, circle]}, {}) == "x.radius: expected number, got nothing"
+    assert told({"oneOf": [line, circle]}, {}) == "x.radius: expected number, got nothing"
+
+
+def test_null_may_be_allowed_by_one_keyword_and_refused_by_another() -> None:
+    """The short way for what is nullable is taken where nothing else is asked."""
+    nullable = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert not told(nullable, None)
+    assert told({**nullable, "allOf": [{"type": "string"}]}, None) == "x: expected string, got null"
 
 
 def test_a_recursive_schema_is_followed_as_deep_as_the_value() -> None:
@@ -179,6 +188,12 @@ def test_a_recursive_schema_is_followed_as_deep_as_the_value() -> None:
     assert problems({"root": {"kids": [{"kids": [{"leaf": "x"}]}]}}) == (
         "root.kids.0.kids.0.leaf: expected integer, got string"
     )
+
+
+def test_names_in_a_reference_are_escaped_once() -> None:
+    """``~01`` is the name ``~1`` and not a slash."""
+    schema = {"properties": {"x": {"$ref": "#/$defs/~01"}}, "$defs": {"~1": {"type": "integer"}, "/": {}}}
+    assert argument_problems(schema)({"x": "a"}) == "x: expected integer, got string"
 
 
 def test_what_is_nested_too_deeply_is_a_problem_and_no_crash() -> None:
@@ -240,6 +255,31 @@ def test_names_may_be_governed_by_patterns() -> None:
     assert short({"abc": 1}) == "abc: expected a name that is at most 2 characters, got another name"
 
 
+def test_patterns_and_the_schema_of_names_hold_for_known_names_too() -> None:
+    """Being listed under ``properties`` exempts a name from nothing."""
+    schema = {
+        "properties": {"x-a": {"type": "string"}, "x-long": {}},
+        "patternProperties": {"^x-": {"maxLength": 2}},
+        "propertyNames": {"maxLength": 3},
+    }
+    problems = argument_problems(schema)
+    assert not problems({"x-a": "ab"})
+    assert problems({"x-a": 1}) == "x-a: expected string, got integer"
+    assert problems({"x-a": "abc", "x-long": 1}) == (
+        "x-a: expected at most 2 characters, got string; "
+        "x-long: expected a name that is at most 3 characters, got another name"
+    )
+
+
+def test_a_reference_by_anchor_is_not_followed() -> None:
+    """``#Node`` is a name and no path: taken for the whole schema, it would refuse what a foreign server accepts."""
+    node = {"$anchor": "Node", "type": "string"}
+    problems = argument_problems({"type": "object", "properties": {"x": {"$ref": "#Node"}}, "$defs": {"N": node}})
+    assert not problems({"x": "a"})
+    whole = argument_problems({"type": "object", "properties": {"x": {"$ref": "#"}}})
+    assert whole({"x": {"x": 1}}) == "x.x: expected object, got integer"
+
+
 def test_exactly_one_of_the_alternatives_may_fit() -> None:
     """Which is what oneOf means."""
     assert not told({"oneOf": [{"type": "string"}, {"type": "null"}]}, None)
@@ -277,11 +317,13 @@ def test_other_mappings_count_as_objects() -> None:
     from types import MappingProxyType
 
     assert not argument_problems(BOOKING)(MappingProxyType({"city": "x", "nights": 1}))
+    assert not told({"type": "array", "items": {"type": "integer"}, "minItems": 1}, (1, 2))
 
 
 def test_what_is_not_json_is_named_as_such() -> None:
     """A host's own object in the arguments is refused, not misread."""
     assert told({"type": "string"}, object()) == "x: expected string, got something that is not JSON"
+    assert told({"enum": ["a"]}, bytearray(b"a")) == 'x: expected "a", got something that is not JSON'
 
 
 # ---- properties -----------------------------------------------------------------------------------------------------
@@ -314,7 +356,11 @@ def _composed(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
     return st.one_of(
         st.fixed_dictionaries(
             {"properties": st.dictionaries(names, inner, max_size=3), "required": st.lists(names, unique=True)},
-            optional={"additionalProperties": inner},
+            optional={
+                "additionalProperties": inner,
+                "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), inner, max_size=2),
+                "propertyNames": inner,
+            },
         ),
         st.fixed_dictionaries({"items": inner}, optional={"prefixItems": st.lists(inner, min_size=1, max_size=2)}),
         st.tuples(st.sampled_from(["anyOf", "oneOf", "allOf"]), st.lists(inner, min_size=1, max_size=3)).map(

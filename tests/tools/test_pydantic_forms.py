@@ -1,5 +1,6 @@
 """Pydantic models and annotated types as arguments and answers; and everything without pydantic."""
 
+import enum
 from datetime import date
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -56,6 +57,15 @@ class Cat(BaseModel):
 class Dog(BaseModel):
     kind: Literal["dog"]
     bark: int = 1
+
+
+class Size(enum.Enum):
+    SMALL = "small"
+
+
+class Kennel(BaseModel):
+    size: Size = Size.SMALL
+    first: Dog = Dog(kind="dog")
 
 
 class Box(BaseModel, Generic[T]):
@@ -136,6 +146,14 @@ def test_a_model_is_shown_plain() -> None:
     }
     assert "default" not in str(Forms({}, defaults=False).of(Stay).schema)
     assert "additionalProperties" not in form(Loose).schema or form(Loose).schema["additionalProperties"] is True
+
+
+def test_defaults_beside_a_reference_are_shown_or_left_out_like_any_other() -> None:
+    """An enum or a model among the members has a definition of its own, which changes nothing."""
+    stay = form(Kennel).schema["properties"]
+    assert stay["size"] == {"type": "string", "enum": ["small"], "default": "small"}
+    assert stay["first"]["default"] == {"kind": "dog", "bark": 1}
+    assert "default" not in str(Forms({}, defaults=False).of(Kennel).schema)
 
 
 def test_values_are_validated_by_pydantic_itself() -> None:

@@ -5,7 +5,7 @@ import enum
 from collections import ChainMap
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
@@ -15,11 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from onrecord.conversation.content import Image, Text
 from onrecord.jsonio import Json, loads
-from onrecord.tools.result_text import as_result, cut, serialise
+from onrecord.tools.result_text import as_result, cut, misfit, readable, serialise
 from onrecord.tools.tool import ToolResult
 
 pytestmark = pytest.mark.unit
+
+IMAGE = Image(url="https://h/i")
 
 
 class Row(msgspec.Struct):
@@ -85,6 +88,31 @@ def test_half_a_character_never_reaches_the_wire() -> None:
     """Unpaired surrogates, which no UTF-8 can hold, are replaced; halves that belong together are joined."""
     assert serialise("a\ud83d\ude00b") == "a😀b"
     assert serialise("a\ud83db") == "a\ufffdb"
+    assert serialise({"n\ud83d": ["a\ud83d"]}) == '{"n\ufffd":["a\ufffd"]}'
+    assert readable((Text("a\ud83d"), IMAGE, Text("b"))) == (Text("a\ufffd"), IMAGE, Text("b"))
+
+
+@pytest.mark.parametrize(
+    ("result", "patch", "wrong"),
+    [
+        (ToolResult(1, status="partial", data={"a": 1}), {"b": [2]}, ""),
+        (ToolResult(), {}, ""),
+        (ToolResult((Text("a"), IMAGE)), {}, ""),
+        (ToolResult(status=cast("Any", "denied")), {}, "a status that there is not"),
+        (ToolResult(facts=cast("Any", ("a fact",))), {}, "facts that are no entry bodies"),
+        (ToolResult(facts=cast("Any", [])), {}, "facts that are no entry bodies"),
+        (ToolResult(data=cast("Any", [1])), {}, "data that is no JSON object"),
+        (ToolResult(data=cast("Any", {1: 2})), {}, "data that is no JSON object"),
+        (ToolResult(), {"a": object()}, "data that is no JSON object"),
+        (ToolResult(Text(cast("Any", 3))), {}, "a text that is none"),
+        (ToolResult([Text("a"), Text(cast("Any", None))]), {}, "a text that is none"),
+    ],
+)
+def test_a_result_that_could_not_be_read_again_is_told_apart(
+    result: ToolResult, patch: dict[str, Any], wrong: str
+) -> None:
+    """Before it is stored, and by what is wrong with it."""
+    assert misfit(result, patch) == wrong
 
 
 small = st.none() | st.booleans() | st.integers() | st.text(max_size=8)

@@ -147,6 +147,15 @@ def test_what_does_not_fit_is_told_with_the_first_path(answer: Any, problem: str
     assert (invalid.value.problem, invalid.value.path) == (problem, path)
 
 
+def test_what_is_told_in_public_names_no_property_that_only_the_answer_has() -> None:
+    """The model reads its own words back; a record must not hold them."""
+    with pytest.raises(OutputInvalid) as invalid:
+        output_schema(list[Point])[1]('{"value":[{"x":"1","the secret":2}]}')
+    told = "0.x: expected integer, got string; 0.{}: expected no such property, got integer"
+    assert invalid.value.problem == told.format("the secret")
+    assert getattr(invalid.value, "public", "") == told.format("*")
+
+
 def test_a_path_leads_through_lists_and_members() -> None:
     """Joined by dots, below the wrapper."""
     with pytest.raises(OutputInvalid) as invalid:

@@ -67,6 +67,7 @@ _WINDOWS = (
     ("monthly", _any(r"month")),
 )
 _CODE = re.compile(r"[A-Za-z0-9_.]{1,48}\Z")
+_STATUS = re.compile(r"[0-9]{3}\Z")
 _PARAMETER = re.compile(r"[A-Za-z0-9_.\[\]]{1,64}\Z")
 
 _HINTS: Mapping[ErrorKind, str] = {
@@ -152,11 +153,18 @@ def kind_of_exception(problem: BaseException) -> ErrorKind:
     return kind_of_answer(None, str(problem))
 
 
+_LONGEST_S = 1e9
+"""A number of seconds that a date can still be reckoned with; above it, a bare number is an epoch."""
+
+
 # ---- waits --------------------------------------------------------------------------------------------------------
 
 
 class Waits(NamedTuple):
-    """What a provider says about coming back: seconds to wait, an instant, and the name of the used-up window."""
+    """What a provider says about coming back: seconds to wait, an instant, and the name of the used-up window.
+
+    The window is told by the words of an error and not where waits stand, so `waits_of` leaves it out.
+    """
 
     retry_after: float | None = None
     reset_at: datetime | None = None
@@ -174,7 +182,7 @@ def retry_after_seconds(value: str, now: datetime) -> float | None:
         except (ValueError, IndexError, TypeError):
             return None
         seconds = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
-    return max(0.0, seconds) if abs(seconds) < 1e9 else None
+    return max(0.0, seconds) if abs(seconds) < _LONGEST_S else None
 
 
 def waits_of(status: int | None, headers: Mapping[str, str], body: Json, now: datetime) -> Waits:
@@ -186,10 +194,10 @@ def waits_of(status: int | None, headers: Mapping[str, str], body: Json, now: da
         after = None if (ms := retry_after_seconds(header, now)) is None else ms / 1000
     stated = _stated(body)
     if after is None and (delay := stated.get("retryDelay")) is not None:
-        after = _countdown(str(delay))
+        after = None if (seconds := _countdown(str(delay))) is None else min(seconds, _LONGEST_S)
     reset: datetime | None = None
-    if isinstance(seconds := stated.get("resets_in_seconds"), (int, float)):
-        reset = now + timedelta(seconds=min(max(0.0, seconds), 1e9))
+    if isinstance(left := stated.get("resets_in_seconds"), (int, float)):
+        reset = now + timedelta(seconds=min(max(0.0, left), _LONGEST_S))
     elif (at := stated.get("resets_at")) is not None:
         reset = _instant(str(at), now)
     if reset is None and status == 429:
@@ -246,7 +254,7 @@ def _instant(text: str, now: datetime) -> datetime | None:
         if (seconds := _countdown(text)) is not None:
             if seconds > 1e12:  # milliseconds
                 seconds /= 1000
-            return datetime.fromtimestamp(seconds, UTC) if seconds > 1e9 else now + timedelta(seconds=seconds)
+            return datetime.fromtimestamp(seconds, UTC) if seconds > _LONGEST_S else now + timedelta(seconds=seconds)
         at = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError, OSError):
         return None
@@ -277,21 +285,21 @@ def stream_error(provider: str, held: Json, *, now: datetime | None = None, star
     """The error of an error object inside a stream whose status was 200; what cannot be told is ``overload``."""
     error = _error(
         provider, "reported an error in its stream", status=_status_inside(held), headers={}, held=held,
-        text=_words(held), now=now, key_hint="",
+        text=_words(held), now=now, otherwise="overload",
     )  # fmt: skip
-    if error.kind == "unknown":
-        error.kind, error.code = "overload", "model-overload"
     error.started = started
     return error
 
 
 def _error(
     provider: str, what: str, *, status: int | None, headers: Mapping[str, str], held: Json, text: str,
-    now: datetime | None, key_hint: str,
+    now: datetime | None, key_hint: str = "", otherwise: ErrorKind = "unknown",
 ) -> ModelError:  # fmt: skip
     kind = kind_of_answer(status, text)
+    kind = otherwise if kind == "unknown" else kind
     waits = waits_of(status, headers, held, now) if now is not None else Waits()
-    window = next((name for name, words in _WINDOWS if words.search(text)), None) if kind in {"rate", "quota"} else None
+    if kind in {"rate", "quota"}:
+        waits = waits._replace(window=next((name for name, words in _WINDOWS if words.search(text)), None))
     retry = headers.get("x-should-retry", "").strip().lower()
     code = _code(held)
     if kind == "invalid" and (parameter := _parameter(held)):
@@ -308,7 +316,7 @@ def _error(
         status=status,
         retry_after=waits.retry_after,
         reset_at=waits.reset_at,
-        window=window,
+        window=waits.window,
         should_retry={"true": True, "false": False}.get(retry),
         hint=hint,
     )
@@ -362,7 +370,7 @@ def _status_inside(held: Json) -> int | None:
     if isinstance(found, dict):
         for name in ("status_code", "status", "code"):
             value = found.get(name)
-            if isinstance(value, str) and value.isdigit():
+            if isinstance(value, str) and _STATUS.match(value):
                 value = int(value)
             if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600:
                 return value

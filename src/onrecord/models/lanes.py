@@ -141,7 +141,7 @@ class Lane:
     def extend(self, units: Log[Unit], stop: int, encoder: UnitEncoder, scope: str) -> None:
         """Fills the slots up to before unit ``stop``."""
         with self._lock:
-            at = self.start + len(self.slots)
+            at = self.stop
             if at >= stop:
                 return
             seams, slots, entries = self.seams, self.slots, encoder.entries
@@ -229,7 +229,7 @@ class Joiner:
         out = self.out
         if self.last == (seams[a - 1][1] if a else "") and (self.last or not self._entries.first):
             at = len(out) - a
-            out += slots[a:b] if a or b < len(slots) else slots
+            out += slots[a:b]
         else:
             head, _, glue = seams[a]
             self.put(((head, replaced.get(a + base, slots[a])[glue:]),))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from onrecord.jsonio import Json, dumps
 from onrecord.models.chunks import Chunk
+from onrecord.models.lanes import SLICE
 from onrecord.models.names import model_named
 from onrecord.models.request import Request, Settings, Wire
 
@@ -66,7 +67,7 @@ class Model(Protocol):
         ...
 
 
-def extend(model: Model, request: Request, limit: int = 500) -> int:
+def extend(model: Model, request: Request, limit: int = SLICE) -> int:
     """Encodes up to ``limit`` units for a request ahead of `Model.wire`, and says how many are left.
 
     Models that cache bytes beside the conversation have a method of this name; for others nothing is left. Called in
@@ -84,9 +85,11 @@ def scope_of(card: ModelCard, session: str | None) -> str:
 @lru_cache(maxsize=4096)
 def _scope(provider: str, base_url: str | None, model: str, session: str | None) -> str:
     if base_url and ("@" in base_url or "?" in base_url or "#" in base_url):  # of models that let it pass
-        scheme, _, rest = re.split("[?#]", base_url, maxsplit=1)[0].partition("://")
-        base_url = f"{scheme}://{rest.rpartition('@')[2]}"
+        base_url = _CREDENTIALS.sub(r"\1", re.split("[?#]", base_url, maxsplit=1)[0])
     return dumps([provider, base_url, model, session]).decode()
+
+
+_CREDENTIALS = re.compile(r"^([^/@]*://)?.*@")  # greedy: a password may hold a slash or an @ that nobody escaped
 
 
 class Preset:
@@ -111,7 +114,7 @@ class Preset:
     def wire(self, request: Request, /) -> Wire:
         return self.model.wire(self.with_settings(request))
 
-    def extend(self, request: Request, /, limit: int = 500) -> int:
+    def extend(self, request: Request, /, limit: int = SLICE) -> int:
         return extend(self.model, self.with_settings(request), limit)
 
 

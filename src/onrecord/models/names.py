@@ -35,9 +35,10 @@ def model_named(name: str) -> Model:
 
         near = get_close_matches(provider, PROVIDERS, n=1)
         known = f"known providers: {', '.join(sorted(PROVIDERS))}"
-        if not model and not near:  # a bare model name, as other libraries take it, or one with another separator
-            before, slash, rest = name.partition("/")
-            meant = f"did you mean '{before}:{rest}'?" if slash and before in PROVIDERS else "write provider:model"
+        before, slash, rest = name.partition("/")
+        separated = slash and before in PROVIDERS
+        if separated or (not model and not near):  # another separator, or a bare model name, as other libraries take it
+            meant = f"did you mean '{before}:{rest}'?" if separated else "write provider:model"
             raise ConfigurationError(f"{name!r} names no model provider", hint=f"{meant}; {known}")
         raise ConfigurationError(
             f"unknown model provider in {name!r}", hint=f"did you mean {near[0]!r}?" if near else known

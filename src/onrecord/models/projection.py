@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -21,6 +22,8 @@ from onrecord.models.request import Piece, ProjectionIssue, Request, Span, Swap,
 from onrecord.models.unit_bytes import UnitBytes
 
 __all__ = ("Projection",)
+
+_rank = attrgetter("rank")
 
 
 class Projection(UnitBytes):
@@ -83,7 +86,8 @@ class _Assembly:
     """One request on its way to bytes."""
 
     __slots__ = (
-        "issues", "joiner", "lane", "leading", "replaced", "request", "split", "system", "trailing", "turn", "wires",
+        "issues", "joiner", "lane", "leading", "problems", "replaced", "request", "split", "system", "trailing", "turn",
+        "wires",
     )  # fmt: skip
 
     def __init__(self, wires: Projection, request: Request) -> None:
@@ -96,20 +100,22 @@ class _Assembly:
         self.leading = wires.hoists
         self.replaced: dict[int, bytes] = {}  # units shown otherwise, in their slots
         self.split: dict[int, Sequence[Run]] = {}  # units that no longer fit their slots
+        self.problems: dict[int, tuple[str, ...]] = {}  # of swapped units, in place of those that their slots had
         self.system, self.turn, self.trailing = _placed(request.pieces)
 
     def wire(self) -> Wire:
-        if (slots := self._whole()) is not None:
+        if (shown := self._whole()) is not None:
             wires, request = self.wires, self.request
             issues = tuple(ProjectionIssue(unit=-1, what=what) for what in wires.refusals(request))
             head, tail = wires.frame(request, self.system, empty=False)
-            return Wire(
-                body=b"".join([head, *slots, wires.entries.end, tail]), issues=issues, stable_until=self._stable()
-            )
+            out = [head, *self.lane.slots]
+            del out[shown + 1 :]  # units behind the view; in another thread, a longer talk may add some at any time
+            out += (wires.entries.end, tail)
+            return Wire(body=b"".join(out), issues=issues, stable_until=self._stable())
         return self._assembled()
 
-    def _whole(self) -> list[bytes] | None:
-        """The slots of a request that shows all of its lane as it is and nothing else: most requests there are."""
+    def _whole(self) -> int | None:
+        """How many slots a request shows that shows its lane from the start, as it is: most requests there are."""
         request, lane, view = self.request, self.lane, self.request.view
         if len(view.spans) != 1 or view.swaps or view.marks or request.carries is not None:
             return None
@@ -119,9 +125,7 @@ class _Assembly:
         if not isinstance(span, Span) or entries.first or entries.last or not seams or not seams[0][0]:
             return None
         stop = min(span.stop, len(request.conversation.units)) - lane.start
-        if span.start != lane.start or stop < 1:
-            return None
-        return lane.slots if stop == len(lane.slots) else lane.slots[:stop]
+        return stop if span.start == lane.start and stop >= 1 else None
 
     def _assembled(self) -> Wire:
         request, view, joiner = self.request, self.request.view, Joiner(self.wires)
@@ -155,16 +159,17 @@ class _Assembly:
     def _exceptions(self, units: Log[Unit]) -> None:
         """Units that are not shown from their slots as they are."""
         request, lane, wires = self.request, self.lane, self.wires
-        for i in tuple(lane.large) if lane.large else ():
-            if _shows(request.view, i):
-                self.replaced[i] = lane.refit(i, wires.runs(units[i], request.scope), wires.entries) or b""
         if request.view.swaps:
             self._swaps(units)
-        for i in request.view.marks:
-            self._mark(i)
         if request.carries is not None:
             self.replaced.pop(request.carries, None)
             self.split[request.carries] = ()
+        # Behind swaps, which are mostly there to hide what is large: hidden, it need not be encoded.
+        for i in tuple(lane.large) if lane.large else ():
+            if i not in self.replaced and i not in self.split and _shows(request.view, i):
+                self.replaced[i] = lane.refit(i, wires.runs(units[i], request.scope), wires.entries) or b""
+        for i in request.view.marks:
+            self._mark(i)
 
     def _swaps(self, units: Log[Unit]) -> None:
         by_unit: dict[int, list[Swap]] = {}
@@ -180,8 +185,8 @@ class _Assembly:
                 seen = (swaps, runs, lane.refit(i, runs, wires.entries), wires.problems(unit, scope))
                 if sum(len(body) for _, body in runs) <= wires.keep:
                     lane.swapped[i] = seen
+            self.problems[i] = seen[3]
             if seen[2] is None:
-                self.replaced.pop(i, None)
                 self.split[i] = seen[1]
             else:
                 self.replaced[i] = seen[2]
@@ -226,10 +231,10 @@ class _Assembly:
                 self.system.append(text)
             start += 1
         lane, joiner = self.lane, self.joiner
-        for i in sorted(lane.issues) if lane.issues else ():
+        found = lane.issues | self.problems if self.problems else lane.issues
+        for i in sorted(found) if found else ():
             if start <= i < stop and i != self.request.carries:
-                swapped = lane.swapped.get(i) if i in self.replaced or i in self.split else None
-                self._found(i, swapped[3] if swapped else lane.issues[i])
+                self._found(i, found[i])
         if self.split:
             for i in sorted(i for i in self.split if start <= i < stop):
                 joiner.slice(lane, start, i, self.replaced)
@@ -264,15 +269,11 @@ def _is_same(one: Request, other: Request) -> bool:
 
 
 def _placed(pieces: Sequence[Piece]) -> tuple[list[str], list[str], list[str]]:
-    """The texts of pieces by place, in rank order; blank ones say nothing and are left out."""
+    """The texts of pieces by place, in order of rank and arrival; blank ones say nothing and are left out."""
     system: list[str] = []
     turn: list[str] = []
     trailing: list[str] = []
-    last = -(2**31)
-    for piece in pieces:
-        if piece.rank < last:
-            return _placed(sorted(pieces, key=lambda one: one.rank))
-        last = piece.rank
+    for piece in sorted(pieces, key=_rank):
         text = piece.text
         if text and not text.isspace():
             place = piece.place

@@ -138,28 +138,32 @@ class Forms:
             return of_enum(kind)
         return members_of(self, kind, arguments, whole) or leaf(kind)
 
-    def _array(self, make: Callable[[Any], Any], item: Form, whole: Any, **sizes: int) -> Form:
-        if make in {set, frozenset} and item.schema.get("type") in {"array", "object"} and not item.fallible:
-            raise Unsupported(f"{shown_name(whole)} would hold what cannot be in a set", "use a list")
-        schema = {"type": "array", **({"items": item.schema} if item.schema else {}), **sizes}
+    def _array(self, make: Callable[[Any], Any], item: Form, whole: Any) -> Form:
+        schema = {"type": "array", **({"items": item.schema} if item.schema else {})}
+        fallible = item.fallible
+        if make in {set, frozenset}:
+            if item.schema.get("type") in ("array", "object") and not fallible:
+                raise Unsupported(f"{shown_name(whole)} would hold what cannot be in a set", "use a list")
+            if fallible or not _is_hashable(item.schema):
+                make, fallible = partial(_hashed, make), True
         read = item.read
         if read is None:
-            return Form(schema, make)
+            return Form(schema, make, fallible)
         if not item.fallible:
-            return Form(schema, lambda value: make([read(one) for one in value]))
+            return Form(schema, lambda value: make([read(one) for one in value]), fallible)
         placed = partial(_placed, item)
-        return Form(schema, lambda value: make([placed(n, one) for n, one in enumerate(value)]), fallible=True)
+        return Form(schema, lambda value: make([placed(n, one) for n, one in enumerate(value)]), fallible)
 
     def _tuple(self, arguments: tuple[Any, ...]) -> Form:
         if not arguments or arguments[-1] is Ellipsis:
             return self._array(tuple, self.of(arguments[0] if arguments else Any), tuple)
         items = [self.of(argument) for argument in arguments]
         size = len(items)
-        schema: dict[str, Json] = {"type": "array", "minItems": size, "maxItems": size}
         if all(item.schema == items[0].schema for item in items):
-            schema = {"type": "array", "items": items[0].schema, "minItems": size, "maxItems": size}
+            places: dict[str, Json] = {"items": items[0].schema}
         else:
-            schema = {"type": "array", "prefixItems": [i.schema for i in items], "minItems": size, "maxItems": size}
+            places = {"prefixItems": [item.schema for item in items]}
+        schema = {"type": "array", **places, "minItems": size, "maxItems": size}
         reads = [inside(str(index), item) for index, item in enumerate(items)]
         fallible = any(item.fallible for item in items)
         return Form(schema, lambda value: tuple(get(one) for get, one in zip(reads, value, strict=True)), fallible)
@@ -214,6 +218,21 @@ class Forms:
             raise refused
 
         return read
+
+
+def _is_hashable(schema: Json) -> bool:
+    """Whether every value of a schema can be in a set, as plain ones can."""
+    if options := schema.get("anyOf"):
+        return all(_is_hashable(option) for option in options)
+    kinds = schema.get("type", "object")
+    return not {"array", "object"} & set(kinds if isinstance(kinds, list) else [kinds])
+
+
+def _hashed(make: Callable[[Any], Any], items: Sequence[Any]) -> Any:
+    try:
+        return make(items)
+    except TypeError:
+        raise Unfit([Issue((), "holds what cannot be in a set")]) from None
 
 
 def _placed(form: Form, place: object, value: Json) -> Any:

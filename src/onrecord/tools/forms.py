@@ -57,7 +57,7 @@ class Unfit(Exception):
 
     def below(self, name: str) -> Unfit:
         """The same, seen from one level up."""
-        return Unfit([Issue((name, *issue.path), issue.expected, issue.got) for issue in self.issues])
+        return Unfit([issue.below(name) for issue in self.issues])
 
 
 class Member(Struct, frozen=True, kw_only=True):

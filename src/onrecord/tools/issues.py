@@ -33,6 +33,10 @@ class Issue(NamedTuple):
     expected: str
     got: str = ""
 
+    def below(self, name: str) -> Issue:
+        """The same, seen from one level up, where the value it is about has this name."""
+        return self._replace(path=(name, *self.path))
+
     def text(self, root: str) -> str:
         """The issue in words; ``root`` names the whole where the path is empty."""
         where = ".".join(part[:LONGEST_NAME] for part in self.path) or root
@@ -104,8 +108,8 @@ def format_text(name: str) -> str:
 
 def resolved(reference: Json, root: Json) -> Json:
     """What a reference such as ``#/$defs/Node`` points at, or None when it points nowhere inside ``root``."""
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return None
+    if not isinstance(reference, str) or (reference != "#" and not reference.startswith("#/")):
+        return None  # elsewhere, or an anchor such as #Node
     found = root
     for part in reference.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")

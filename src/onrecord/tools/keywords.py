@@ -164,7 +164,7 @@ class Compiler:
             issues: list[Issue] = []
             for index, item in enumerate(value):
                 if found := (heads[index] if index < len(heads) else rest)(item):
-                    issues += _below(str(index), found)
+                    issues += [issue.below(str(index)) for issue in found]
                     if len(issues) > MOST_ISSUES:
                         break
             return issues
@@ -176,11 +176,13 @@ class Compiler:
         given = schema.get("properties")
         properties = given if isinstance(given, Mapping) else {}
         known = {name: self.check(inner) for name, inner in properties.items()}
-        other = self._other_names(schema)
+        more = schema.get("additionalProperties")
+        extra = _closed if more is False else self.check(more)
+        ruled = self._ruled_names(schema, known, extra)
         listed = schema.get("required")
         required = tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
         sizes = _ruled((Mapping,), _sizes(schema, "Properties", "property"))
-        if not known and not required and other is None:
+        if not known and not required and extra is anything and ruled is None:
             return sizes
 
         def check(value: Json) -> Found:
@@ -192,24 +194,18 @@ class Compiler:
                 if name not in value
             ]
             for name, item in value.items():
-                inner = known.get(name)
-                if inner is not None:
-                    found = inner(item)
-                elif other is not None:
-                    found = other(name, item)
-                else:
-                    continue
-                if found:
-                    issues += _below(str(name), found)
+                if found := known.get(name, extra)(item) if ruled is None else ruled(name, item):
+                    issues += [issue.below(str(name)) for issue in found]
                     if len(issues) > MOST_ISSUES:
                         break
             return issues
 
         return check if sizes is None else _all([sizes, check])
 
-    def _other_names(self, schema: Mapping[str, Json]) -> Callable[[str, Json], Found] | None:
-        more = schema.get("additionalProperties")
-        extra = _closed if more is False else self.check(more)
+    def _ruled_names(
+        self, schema: Mapping[str, Json], known: Mapping[str, Check], extra: Check
+    ) -> Callable[[str, Json], Found] | None:
+        """``patternProperties`` and ``propertyNames``, which hold for ``properties`` too; None where neither is."""
         given = schema.get("patternProperties")
         patterns = [
             (pattern, self.check(inner))
@@ -217,13 +213,15 @@ class Compiler:
             if (pattern := _pattern(text)) is not None
         ]
         names = self.check(schema.get("propertyNames"))
-        if extra is anything and not patterns and names is anything:
+        if not patterns and names is anything:
             return None
 
         def check(name: str, item: Json) -> Found:
             if wrong := names(name):
                 return [Issue((), f"a name that is {issue.expected}", "another name") for issue in wrong]
-            matching = [inner for pattern, inner in patterns if pattern.search(name)]
+            matching = [inner for pattern, inner in patterns if pattern.search(str(name))]
+            if name in known:
+                matching.insert(0, known[name])
             return _all(matching or [extra])(item)
 
         return check
@@ -318,10 +316,6 @@ def _nearest(failures: Sequence[Sequence[Issue]], value: Json) -> Found:
     return [Issue((), either(i.expected for found in failures for i in found if not i.path), type_name(value))]
 
 
-def _below(name: str, found: Sequence[Issue]) -> list[Issue]:
-    return [Issue((name, *issue.path), issue.expected, issue.got) for issue in found]
-
-
 def _ruled(kinds: Any, rules: Sequence[tuple[Callable[[Any], bool], str]]) -> Check | None:
     if not rules:
         return None
@@ -385,7 +379,10 @@ def _comparable(value: Json) -> Json:
         return frozenset((name, _comparable(item)) for name, item in value.items())
     if isinstance(value, (list, tuple)):
         return tuple(_comparable(item) for item in value)
-    return (_BOOLEAN, value) if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return (_BOOLEAN, value)
+    return value if isinstance(value, (str, int, float)) else _NO_JSON
 
 
 _BOOLEAN = object()  # True equals 1 in Python, but not in JSON
+_NO_JSON = object()  # a host's own object, which may have no hash

@@ -133,8 +133,8 @@ def constrained(form: Form, kind: Any, metadata: Sequence[Any]) -> Form:
 def _limits(one: Any, types: set[str], kind: Any) -> Mapping[str, Json]:
     limits: dict[str, Json] = {}
     for name, word in _BOUNDS.items():
-        if _is_number(limit := getattr(one, name, None)):
-            _require(types <= {"integer", "number"}, kind, name)
+        if (limit := getattr(one, name, None)) is not None and not callable(limit):
+            _require(_is_number(limit) and types <= {"integer", "number"}, kind, name)
             limits[word] = limit
     for name, side in (("min_length", "min"), ("max_length", "max")):
         if _is_number(limit := getattr(one, name, None)):
@@ -157,6 +157,6 @@ def _is_number(value: object) -> bool:
 
 def _types(schema: Mapping[str, Json]) -> set[str]:
     if options := schema.get("anyOf"):
-        return {kind for option in options for kind in _types(option)} - {"null"}
+        return {kind for option in options for kind in _types(option)}
     kinds = schema.get("type", [])
     return set(kinds if isinstance(kinds, list) else [kinds]) - {"null"}

@@ -63,14 +63,14 @@ class _Plain:
         if not isinstance(given, Mapping):
             return given
         words = {word: value for word, value in given.items() if word not in _DROPPED}
+        if not self._forms.defaults or words.get("default", "") is None:
+            words.pop("default", None)
         if isinstance(reference := words.pop("$ref", None), str):
             return {**self._target(reference), **{word: self._word(word, value) for word, value in words.items()}}
         if "const" in words:
             words["enum"] = [words.pop("const")]
         if "oneOf" in words:
             words["anyOf"] = words.pop("oneOf")
-        if not self._forms.defaults or words.get("default", "") is None:
-            words.pop("default", None)
         if "properties" in words:
             words.setdefault("additionalProperties", False)
         return {word: self._word(word, value) for word, value in words.items()}

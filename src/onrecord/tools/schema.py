@@ -82,8 +82,6 @@ def _decoded(text: str) -> Json:
         if stripped[0] not in _BEGINS:
             raise OutputInvalid("not JSON: it begins with other text") from None
         raise OutputInvalid(f"not JSON: {error}") from None
-    except RecursionError:
-        raise OutputInvalid("is nested too deeply") from None
 
 
 class _Misfit(OutputInvalid):

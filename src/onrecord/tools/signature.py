@@ -43,8 +43,9 @@ def signature_of(function: Callable[..., Any], scope: Mapping[str, Any], called:
     """
     import inspect
 
-    inner = _innermost(function)
-    name = called or _name(function)
+    whole = _made_of(function)
+    inner = _innermost(whole)
+    name = called or str(getattr(whole, "__name__", type(whole).__name__))
     if isinstance(function, (type, staticmethod, classmethod)):
         raise _refused(name, "it is no function", "decorate a function, or pass a bound method: tool(thing.method)")
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
@@ -53,9 +54,9 @@ def signature_of(function: Callable[..., Any], scope: Mapping[str, Any], called:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError, NameError) as error:
         raise _refused(name, f"its signature cannot be read ({error})", "wrap it in a function of your own") from error
-    doc = documented(_docstring(function))
+    doc = documented(_docstring(whole))
     forms, members, contexts = Forms(_scope(inner, scope)), [], []
-    bound = function.keywords if hasattr(function, "func") and hasattr(function, "keywords") else {}
+    bound = {} if whole is function else getattr(function, "keywords", {})
     for parameter in parameters.values():
         if parameter.name in bound:
             continue
@@ -121,18 +122,17 @@ def _is_context(hint: Any) -> bool:
     return (origin or hint) is ToolContext
 
 
-def _name(function: Any) -> str:
+def _made_of(function: Any) -> Any:
+    """The function behind partials, whose own name and docstring are those of functools.partial."""
     while hasattr(function, "func") and hasattr(function, "keywords"):
         function = function.func
-    return str(getattr(function, "__name__", type(function).__name__))
+    return function
 
 
 def _innermost(function: Any) -> Any:
-    """The plain function behind partials, bound methods, callable objects and wrappers."""
+    """The plain function behind bound methods, callable objects and wrappers."""
     import inspect
 
-    while hasattr(function, "func") and hasattr(function, "keywords"):
-        function = function.func
     if not inspect.isroutine(function) and not isinstance(function, type):
         function = type(function).__call__
     return inspect.unwrap(getattr(function, "__func__", function))
@@ -141,8 +141,6 @@ def _innermost(function: Any) -> Any:
 def _docstring(function: Any) -> str | None:
     import inspect
 
-    while hasattr(function, "func") and hasattr(function, "keywords"):
-        function = function.func  # the docstring of a partial object is that of functools.partial
     if inspect.isroutine(function):
         return inspect.getdoc(function)
     return type(function).__call__.__doc__ or type(function).__doc__
