@@ -8,7 +8,7 @@ import pytest
 from msgspec import UnsetType
 
 from onrecord.agent import Agent
-from onrecord.errors import ConfigurationError, ToolInvalid
+from onrecord.errors import ConfigurationError, FeatureFailed, ToolInvalid
 from onrecord.governance.rules import before_tool
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.answer import Typed
@@ -307,3 +307,18 @@ async def test_a_director_is_given_like_anything_else() -> None:
 
     result = await turn(Agent(ScriptedModel(), director=Quiet()))
     assert (seen, result.status) == (["agent"], "silent")
+
+
+@pytest.mark.parametrize("what", ["model", "instructions"])
+async def test_what_a_function_of_the_turn_raises_is_the_agents_failure(what: str) -> None:
+    """As with any other code of the application: named without its words, and the take is kept."""
+
+    def broken(turn: Turn) -> Any:
+        raise KeyError("a secret")
+
+    given: dict[str, Any] = {"model": ScriptedModel(), what: broken}
+    with pytest.raises(FeatureFailed) as failed:
+        await turn(Agent(**given, name="ana"))
+    assert str(failed.value) == f"feature 'ana' failed at {what}: KeyError"
+    assert failed.value.result is not None
+    assert failed.value.result.status == "failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Ask
-from onrecord.errors import UsageError
+from onrecord.errors import FeatureFailed, UsageError
 from onrecord.governance.rules import after_tool, before_tool
 from onrecord.models.request import Piece
 from onrecord.record.kinds import (
@@ -297,3 +298,17 @@ async def test_when_a_person_was_asked_the_director_must_return(verb: str) -> No
     with pytest.raises(UsageError, match="the director must return") as refused:
         await played(script)
     assert refused.value.code == "question-open"
+
+
+async def test_a_cancellation_of_its_own_is_the_directors_failure() -> None:
+    """It would pass for the end of the caller's own task, and nothing of the turn would be kept."""
+
+    async def script(turn: Turn, stage: Stage) -> None:
+        await stage.say("Hello", key="hello")
+        mine = asyncio.ensure_future(asyncio.Event().wait())
+        mine.cancel()
+        await mine
+
+    with pytest.raises(FeatureFailed, match="feature 'Directed' failed at direct: CancelledError") as failed:
+        await played(script)
+    assert failed.value.result is not None
