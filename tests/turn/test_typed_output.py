@@ -16,6 +16,7 @@ from onrecord.record.kinds import VerdictFiled
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.answer import Typed
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Answer, Hooks
+from onrecord.turn.plan import Bundle
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Named, bodies, read, tool, turn, verdicts
 
@@ -301,6 +302,16 @@ def test_a_typed_that_nobody_mounted_reads_nothing() -> None:
     """It belongs to an agent with an output type."""
     with pytest.raises(ConfigurationError, match="Typed is not mounted"):
         Typed()._read("7")
+
+
+async def test_a_bundle_may_say_more_about_the_output() -> None:
+    """Its `Typed` is mounted like one in the list, in a bundle inside it too; there is still only one."""
+    inner = Bundle(name="inner", version="1", features=(Typed(retries=0, canned=0),))
+    bundle = Bundle(name="strict", version="1", features=(inner,))
+    result = await turn(Agent(ScriptedModel("nope"), output=int, features=[bundle]))
+    assert (result.output, result.output_source) == (0, "canned")
+    with pytest.raises(ConfigurationError, match="Typed is given twice"):
+        Agent(ScriptedModel(), output=int, features=[bundle, Typed()])
 
 
 async def test_a_changed_output_type_is_checked_by_the_new_one() -> None:
