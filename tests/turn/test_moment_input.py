@@ -208,3 +208,10 @@ async def test_an_input_that_cannot_be_recorded_is_not_allowed(odd: Said) -> Non
     agent: Agent[Any, Any] = Agent(ScriptedModel(), features=[ruling(Allow(odd, "odd"))])
     with pytest.raises(MessageDenied, match="it allowed a Said that cannot be recorded"):
         await turn(agent)
+
+
+async def test_a_rule_may_silence_the_voice_of_a_turn() -> None:
+    """What is said is marked as the input that was admitted wants it, not as the one that came."""
+    mute = ruling(lambda said: Allow(replace(said, speaks=False), "at night"))
+    result = await turn(Agent(ScriptedModel("x"), features=[mute]), "hi")
+    assert [message.speaks for message in result.messages] == [False]

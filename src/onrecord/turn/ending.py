@@ -58,7 +58,7 @@ def _closing_status(turn: Turn) -> Status:
 
 def _unchanged(turn: Turn) -> bool:
     """Nothing but the opening and an input that enters no conversation: there is nothing to keep."""
-    if turn.is_new or isinstance(turn.input, Said) or turn.answer is not None:
+    if turn.is_new or isinstance(turn.input, Said):
         return False
     return all(isinstance(e.body, (TurnOpened, TurnInput)) for e in turn.entries)
 
