@@ -332,10 +332,9 @@ def _called(turn: Turn, what: str, function: Callable[[Turn], Any]) -> Any:
 
 async def _uncancel(turn: Turn) -> None:
     """Takes back what the interruption did to the task, whether or not it has arrived there yet."""
-    if turn.task is None or not turn.cuts:
+    if turn.task is None or not turn.cut:
         return
-    for _ in range(turn.cuts):
-        turn.task.uncancel()
+    turn.task.uncancel()
     with suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
 

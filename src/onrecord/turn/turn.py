@@ -52,7 +52,7 @@ class Turn:
 
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
-        "_now", "admitted", "answer", "asks", "cause", "children", "context", "cuts", "disarmed", "done",
+        "_now", "admitted", "answer", "asks", "cause", "children", "context", "cut", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "first_now", "harmless", "id", "ids", "ignored", "input",
         "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "may_ask", "messages",
         "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private",
@@ -114,7 +114,8 @@ class Turn:
         self.cause: int | None = None
         self.admitted: int | None = None
         self.n = self.number = self.asks = self.ids = 0
-        self.streamed = self.shielded = self.cuts = 0
+        self.streamed = self.shielded = 0
+        self.cut = False  # whether an interruption has cancelled the task
         self.looking = False  # whether a watcher is being shown an entry
         self.limit: asyncio.TimerHandle | None = None
 
@@ -202,7 +203,7 @@ class Turn:
 
     def _cut(self) -> None:
         if self.task is not None:
-            self.cuts += 1
+            self.cut = True
             self.task.cancel()
 
     def check_interrupted(self) -> None:

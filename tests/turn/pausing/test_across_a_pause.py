@@ -8,10 +8,10 @@ from onrecord.agent import Agent
 from onrecord.conversation.inputs import Ask, approved
 from onrecord.conversation.messages import Round, ToolCall
 from onrecord.conversation.usage import Usage
-from onrecord.governance.rules import before_tool
+from onrecord.governance.rules import before_tool, on_output
 from onrecord.record.kinds import ToolReturned
 from onrecord.testing import FakeEffects, ScriptedModel, call, reply
-from onrecord.turn.moments import Allow, Deny, Hooks, Stop
+from onrecord.turn.moments import Allow, Answer, Deny, Hooks, Revise, Stop
 from onrecord.turn.take import Order, take
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Named, bodies, tool, turn
@@ -92,3 +92,16 @@ async def test_every_attempt_at_an_answer_is_a_take_of_its_own() -> None:
     done = await take(agent.plan, Order(input=given, session=paused.session, attempt=3), FakeEffects())
     assert {entry.take for entry in paused.entries} == {1}
     assert {entry.take for entry in done.entries} == {4}
+
+
+async def test_revisions_asked_for_before_a_pause_are_used_up_behind_it() -> None:
+    """All of them: the budget is the turn's."""
+
+    @on_output(revisions=2)
+    async def strict(turn: Turn, answer: Answer) -> Revise:
+        return Revise("no")
+
+    model = ScriptedModel("one", "two", [call("pay")], "three")
+    agent = Agent(model, tools=[tool("pay")], features=[strict, approve("pay")])
+    done = await answered(agent, await turn(agent), approved=True)
+    assert (done.text, model.calls) == ("three", ["speak"] * 4)
