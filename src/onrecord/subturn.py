@@ -15,7 +15,7 @@ from onrecord.jsonio import Json
 from onrecord.session.codec import loads_session
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
-from onrecord.turn.call_context import CallContext
+from onrecord.turn.call_context import CallContext, last_answer
 from onrecord.turn.pause import can_ask
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
@@ -49,7 +49,7 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
     session: Session | SessionKey = SessionKey(f"{turn.session.key.id}/{ctx.call.id}", tenant=turn.session.key.tenant)
     said: Input = Said(message)
     if paused is not None and paused.pending is not None:
-        answer = ctx.last_answer
+        answer = last_answer(ctx)
         said, session = Answered(
             paused.pending.question.key, value=answer.value, approved=answer.approved, by=answer.by, note=answer.note
         ), paused  # fmt: skip

@@ -30,7 +30,7 @@ def answer_name(key: str, place: int) -> str:
     return f"{key}/ask{place}"
 
 
-def answers(turn: Turn, key: str) -> int:
+def answers_to(turn: Turn, key: str) -> int:
     """How many questions of the call with this key were answered so far."""
     count = 0
     while answer_name(key, count) in turn.done:
@@ -129,16 +129,21 @@ class CallContext:
         raise _Unwind
 
     @property
-    def last_answer(self) -> Answered:
-        """What a person answered last to this call. KeyError when nothing was asked."""
-        return _read(self.turn.done[answer_name(self.key, answers(self.turn, self.key) - 1)])
+    def answers(self) -> int:
+        """How many questions of this call were answered so far."""
+        return answers_to(self.turn, self.key)
 
     def skip_answers(self) -> None:
         """The next `ask` is a new question: for handlers that keep their own place, such as sub-agents."""
-        self._answers = answers(self.turn, self.key)
+        self._answers = self.answers
 
     async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
         return await made_once(self.turn.effects, self.turn.done, f"{self.key}/{key}", kind, act)
+
+
+def last_answer(context: CallContext) -> Answered:
+    """What a person answered last to this call. KeyError when nobody did."""
+    return _read(context.turn.done[answer_name(context.key, context.answers - 1)])
 
 
 _: type[ToolContext[Any]] = CallContext

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from types import NoneType
 from typing import cast
 
 from msgspec import Raw, Struct
@@ -34,12 +33,16 @@ from onrecord.models.chunks import (
 )
 from onrecord.models.request import Request, TextFilter
 from onrecord.record.kinds import ModelAttempted
+from onrecord.turn.askable import can_be_kept
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.turn import Turn
 
 __all__ = ("Heard", "heard_again", "listen", "release", "release_mark")
 
 Filters = Sequence[tuple[str, TextFilter]]
+
+_KEPT = (Attempted, CitationChunk, Finished, NativeItem)
+"""Chunks that go into the record as they are; words of the others are made readable."""
 
 
 class Heard(Struct, frozen=True, kw_only=True):
@@ -145,16 +148,16 @@ class _Ear:
 
     def other(self, chunk: Chunk, where: str, rid: str) -> None:
         emit = self.turn.emit if self.live else None
+        if isinstance(chunk, _KEPT) and not can_be_kept(chunk, type(chunk)):
+            raise self.breach(chunk)
         if isinstance(chunk, CallChunk):
             self.flush()
             self.content.append(CallRef(f"{rid}/c{len(self.calls)}"))
             words = (chunk.wire_id, chunk.name, chunk.raw_args)
-            if not all(_is(word, str) for word in words):
+            if not all(isinstance(word, str) for word in cast("tuple[object, ...]", words)):
                 raise self.breach(chunk)
             self.calls.append((writable(chunk.wire_id), writable(chunk.name), writable(chunk.raw_args)))
         elif isinstance(chunk, Finished):
-            if not (_is(chunk.usage, (Usage, NoneType)) and _is(chunk.finish, str)):
-                raise self.breach(chunk)
             self.finished = chunk
         elif isinstance(chunk, NativeItem):
             self.natives.append(chunk.raw)
@@ -229,11 +232,6 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
         raise ModelError(told, kind=kind, provider=card.provider) from error
     usage = ear.finished.usage if ear.finished else None
     return _heard(settled, ear.items, usage, filtered=bool(filters))
-
-
-def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
-    """What a type says, of a value that other people's code made."""
-    return isinstance(value, kinds)
 
 
 def joined(items: Sequence[str | Mark]) -> tuple[Text | Mark, ...]:
