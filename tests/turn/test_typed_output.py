@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, OutputInvalid
+from onrecord.governance.rules import on_output
 from onrecord.record.kinds import VerdictFiled
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.answer import Typed
@@ -331,3 +332,15 @@ async def test_a_misfit_that_a_rule_rewrote_is_asked_for_again() -> None:
     model = ScriptedModel("nope", "7")
     result = await turn(Agent(model, output=int, features=[scrub]))
     assert (result.output, model.calls) == (7, ["speak", "speak"])
+
+
+async def test_a_rule_that_is_called_typed_too_does_not_use_up_its_retries() -> None:
+    """Nor keeps it from its last resort: each hook has a count of its own."""
+
+    @on_output
+    async def typed(turn: Turn, answer: Answer) -> Allow[Answer]:
+        return Allow()
+
+    model = ScriptedModel("nope", "no")
+    result = await turn(Agent(model, output=int, features=[typed, Typed(canned=0)]))
+    assert (result.output, result.output_source, len(model.calls)) == (0, "canned", 2)

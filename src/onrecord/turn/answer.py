@@ -180,9 +180,15 @@ class Typed:
         if answer.rewritten_by and self._fits(answer.drafted):
             unmet = f"{found}; the model's answer fitted before {answer.rewritten_by[-1]!r} rewrote it"
             return Allow(await self._fall_back(turn, replace(answer, unmet=unmet)), "broken by a rule")
-        if turn.revised.get(self.name, 0) < self.retries and may_ask_again(turn):
-            return Revise(_correction_text(told, turn.revised.get(self.name, 0) + 1, self.retries + 1))
+        revised = self._revised(turn)
+        if revised < self.retries and may_ask_again(turn):
+            return Revise(_correction_text(told, revised + 1, self.retries + 1))
         return Allow(await self._fall_back(turn, replace(answer, unmet=found)), "does not fit the output type")
+
+    def _revised(self, turn: Turn) -> int:
+        """How often it has asked again; a rule that has the same name is counted by itself."""
+        mark = next((hook.mark for hook in turn.plan.on["output"] if hook.call == self.judge), self.name)
+        return turn.revised.get(mark, 0)
 
     def _fits(self, text: str) -> bool:
         try:
