@@ -362,8 +362,7 @@ def return_call(
     """Files what the model reads of a call, and shows a live reader how it ended, also where it never ran."""
     body = ToolReturned(
         call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=readable(content),
-        notes=notes,
-        started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
+        notes=notes, started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
     )  # fmt: skip
     entry = turn.note(body, cause=cause, where=place_of(call))
     if turn.emit is not None:

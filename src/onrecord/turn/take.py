@@ -32,7 +32,6 @@ from onrecord.record.kinds import (
     TurnResumed,
 )
 from onrecord.session.session import Session
-from onrecord.timing import whole_ms
 from onrecord.turn import watching
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.effects import Effects
@@ -155,8 +154,7 @@ def _open(
         id=turn_id(base.key, row, number) if resumes is None else resumes.turn,
         input=input if resumes is None else resumes.input, context=order.context, options=options, emit=order.emit,
     )  # fmt: skip
-    turn.now, turn.may_ask = whole_ms(turn.now), order.may_ask
-    turn.first_now = turn.now
+    turn.may_ask = order.may_ask
     if isinstance(turn.input, Said):
         turn.speaks = turn.input.speaks
     if order.history is not None:

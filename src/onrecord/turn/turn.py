@@ -23,6 +23,7 @@ from onrecord.record.fold import Fold
 from onrecord.record.kinds import Pending
 from onrecord.session.folding import Working, apply
 from onrecord.session.session import Session
+from onrecord.timing import whole_ms
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.effects import Effects, made_once
@@ -68,7 +69,7 @@ class Turn:
         self.id, self.key, self.take, self.input = id, key, take, input
         self.context, self.options, self.emit, self.is_new = context, options, emit, is_new
         self._now = effects.now
-        self.now: datetime = effects.now()
+        self.now: datetime = whole_ms(effects.now())
         self.first_now: datetime = self.now
         self.spec: AgentSpec = plan.spec
         self.model: Model = cast(Model, plan.model)
