@@ -24,7 +24,7 @@ from onrecord.turn.answer import Typed
 from onrecord.turn.director import Brief, Director, Solo
 from onrecord.turn.effects import Effects, PlainEffects
 from onrecord.turn.moments import Feature, Hooks
-from onrecord.turn.plan import Plan, compile_plan, flatten
+from onrecord.turn.plan import Bundle, Plan, compile_plan, flatten, hooks_of
 from onrecord.turn.result import O, TurnResult
 from onrecord.turn.stream import TurnStream
 from onrecord.turn.take import Order, take
@@ -239,7 +239,7 @@ def _compiled(
     plan.shape = None if typed is None else typed.shape
     first: list[tuple[str, Hooks]] = []
     if callable(getattr(leader, "hooks", None)):
-        first.append((type(leader).__name__, cast(Any, leader).hooks(spec)))
+        first.append((type(leader).__name__, hooks_of(leader, type(leader).__name__, spec)))
     compile_plan(plan, features, tools, first)
     plan.offers(None)
     plan.spec = _with_manifest(plan, spec, features, chosen)
@@ -248,15 +248,21 @@ def _compiled(
 
 def _with_typed(features: Sequence[Feature], output: Any) -> tuple[Sequence[Feature], Typed | None]:
     """The features with typed output mounted, where the agent declares an output type."""
-    given = [f for f in features if isinstance(f, Typed)]
+    given = [f for f in flatten(features) if isinstance(f, Typed)]
     if len(given) > 1:
         raise ConfigurationError("Typed is given twice", hint="one Typed says everything about the output")
     if output is str:
         return features, None
     mounted = (given[0] if given else Typed()).mount(output)
-    if given:
-        return [mounted if f is given[0] else f for f in features], mounted
-    return [*features, mounted], mounted
+    return (_swapped(features, given[0], mounted) if given else [*features, mounted]), mounted
+
+
+def _swapped(features: Sequence[Feature], old: Feature, new: Feature) -> Sequence[Feature]:
+    """The features with one in the place of another, inside bundles too."""
+    return tuple(
+        new if f is old else replace(f, features=_swapped(f.features, old, new)) if isinstance(f, Bundle) else f
+        for f in features
+    )
 
 
 def _with_manifest(plan: Plan, spec: AgentSpec, features: Sequence[Feature], model: Any) -> AgentSpec:

@@ -15,7 +15,7 @@ from onrecord.jsonio import Json
 from onrecord.session.codec import loads_session
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
-from onrecord.turn.call_context import CallContext
+from onrecord.turn.call_context import CallContext, last_answer
 from onrecord.turn.pause import can_ask
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
@@ -49,7 +49,7 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
     session: Session | SessionKey = SessionKey(f"{turn.session.key.id}/{ctx.call.id}", tenant=turn.session.key.tenant)
     said: Input = Said(message)
     if paused is not None and paused.pending is not None:
-        answer = _last_answer(ctx)
+        answer = last_answer(ctx)
         said, session = Answered(
             paused.pending.question.key, value=answer.value, approved=answer.approved, by=answer.by, note=answer.note
         ), paused  # fmt: skip
@@ -87,15 +87,3 @@ def _keep(ctx: CallContext, result: TurnResult[Any]) -> None:
     if result.usage is not None:
         before = ctx.turn.spent.get(ctx.call.id)
         ctx.turn.spent[ctx.call.id] = result.usage if before is None else before + result.usage
-
-
-def _last_answer(ctx: CallContext) -> Answered:
-    names = sorted(
-        (n for n in ctx.turn.done if n.startswith(f"{ctx.key}/ask")), key=lambda n: int(n.rsplit("ask", 1)[1])
-    )
-    held = ctx.turn.done[names[-1]]
-    if isinstance(held, Answered):
-        return held
-    import msgspec
-
-    return msgspec.json.decode(held, type=Answered)

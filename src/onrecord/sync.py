@@ -21,20 +21,20 @@ T = TypeVar("T")
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
-_pid_loop: list[int] = []
+_owner = 0  # the process that the loop's thread lives in
 
 
 def background_loop() -> asyncio.AbstractEventLoop:
     """The loop, started on first use and again in a forked child, where the parent's thread does not exist."""
-    global _loop
+    global _loop, _owner
     import os
 
     with _lock:
-        if _loop is None or _pid_loop != [os.getpid()]:
+        if _loop is None or _owner != os.getpid():
             loop = asyncio.new_event_loop()
             thread = threading.Thread(target=_serve, args=(loop,), name="onrecord-sync", daemon=True)
             thread.start()
-            _loop, _pid_loop[:] = loop, [os.getpid()]
+            _loop, _owner = loop, os.getpid()
             atexit.register(_stop, loop, thread)
         return _loop
 

@@ -8,8 +8,8 @@ import pytest
 from msgspec import UnsetType
 
 from onrecord.agent import Agent
-from onrecord.errors import ConfigurationError, ToolInvalid
-from onrecord.governance.rules import before_tool
+from onrecord.errors import ConfigurationError, FeatureFailed, ToolInvalid
+from onrecord.governance.rules import after_tool, before_tool, on_input, on_output
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.answer import Typed
 from onrecord.turn.director import Solo, Stage
@@ -150,8 +150,13 @@ def test_a_feature_that_hands_in_nothing_is_told_so() -> None:
         def hooks(self, spec: Any) -> Any:
             Hooks()
 
+        async def direct(self, turn: Any, stage: Any) -> None:
+            pass
+
     with pytest.raises(ConfigurationError, match=r"hooks\(spec\) of the feature 'forgetful' returned NoneType"):
         Agent(ScriptedModel(), features=[Forgetful()])
+    with pytest.raises(ConfigurationError, match=r"hooks\(spec\) of the feature 'Forgetful' returned NoneType"):
+        Agent(ScriptedModel(), director=Forgetful())
 
 
 def test_a_rule_that_cannot_be_called_is_refused() -> None:
@@ -166,6 +171,42 @@ def test_a_rule_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="rule 'takes_one' does not take two arguments"):
         before_tool(takes_one)  # type: ignore[arg-type] # the slip itself
     assert before_tool(takes_any).name == "takes_any"
+
+
+class Judges:
+    """Rules that are methods."""
+
+    def at_once(self, turn: Any, call: Any) -> Allow[Any]:
+        return Allow()
+
+    async def takes_one(self, call: Any) -> Allow[Any]:
+        return Allow()
+
+    async def right(self, turn: Any, call: Any) -> Allow[Any]:
+        return Allow()
+
+
+def forgot_async(turn: Any, call: Any) -> Allow[Any]:
+    """A rule but for one word."""
+    return Allow()
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (forgot_async, "rule 'forgot_async' is not async"),
+        (Judges().at_once, "rule 'at_once' is not async"),
+        (Judges().takes_one, "rule 'takes_one' does not take two arguments"),
+        ("right", "a rule is an async function, not a str"),
+    ],
+    ids=["function", "method", "short method", "text"],
+)
+def test_a_rule_that_cannot_be_awaited_is_refused(given: Any, problem: str) -> None:
+    """A method as much as a function."""
+    for make in (on_input, before_tool, after_tool, on_output):
+        with pytest.raises(ConfigurationError, match=problem):
+            make(given)
+    assert before_tool(Judges().right).name == "right"
 
 
 def test_an_unknown_provider_is_told_the_nearest() -> None:
@@ -312,3 +353,18 @@ async def test_a_director_is_given_like_anything_else() -> None:
 
     result = await turn(Agent(ScriptedModel(), director=Quiet()))
     assert (seen, result.status) == (["agent"], "silent")
+
+
+@pytest.mark.parametrize("what", ["model", "instructions"])
+async def test_what_a_function_of_the_turn_raises_is_the_agents_failure(what: str) -> None:
+    """As with any other code of the application: named without its words, and the take is kept."""
+
+    def broken(turn: Turn) -> Any:
+        raise KeyError("a secret")
+
+    given: dict[str, Any] = {"model": ScriptedModel(), what: broken}
+    with pytest.raises(FeatureFailed) as failed:
+        await turn(Agent(**given, name="ana"))
+    assert str(failed.value) == f"feature 'ana' failed at {what}: KeyError"
+    assert failed.value.result is not None
+    assert failed.value.result.status == "failed"

@@ -11,11 +11,11 @@ from onrecord.agent import Agent
 from onrecord.conversation.content import Text
 from onrecord.conversation.inputs import Answered, Ask, Interruption
 from onrecord.conversation.messages import UserMessage
-from onrecord.conversation.outgoing import Outcome
-from onrecord.errors import UsageError
+from onrecord.conversation.outgoing import Outcome, Wake
+from onrecord.errors import ModelError, UsageError
 from onrecord.models.chunks import ThinkingChunk
 from onrecord.session import refold
-from onrecord.testing import ScriptedModel
+from onrecord.testing import ScriptedModel, raises
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn
 from tests.turn.acting import call, kinds, reply, rounds_of, tool, turn
@@ -123,3 +123,35 @@ async def test_a_paused_turn_does_not_go_on_with_another_schema(changed: dict[st
 async def test_other_words_in_a_schema_do_not_stop_a_paused_turn() -> None:
     """A better description is a newer build of the same tool."""
     assert (await _answered_by({"tools": [_asking("The city to look up.")]})).status == "answered"
+
+
+class Failing:
+    """A director that arms and disarms, says a line, and then speaks in vain."""
+
+    async def direct(self, turn: Turn, stage: Stage) -> None:
+        stage.arm(Wake(key="later", at=turn.now))
+        stage.disarm("earlier")
+        await stage.say("One moment.", key="line")
+        await stage.speak(turn.spec.brief)
+
+
+async def test_a_failed_turn_leaves_no_timers() -> None:
+    """What a director armed and disarmed is on the record only, as is what it said."""
+    stream = Agent(ScriptedModel(raises("network")), director=Failing()).turn_stream("hi")
+    with pytest.raises(ModelError) as failed:
+        await stream.result()
+    result = failed.value.result
+    assert result is not None
+    assert (result.status, result.wakes, result.disarmed, result.messages) == ("failed", (), (), ())
+    assert kinds(result)[2:5] == ["wake.armed", "wake.disarmed", "said"]
+
+
+async def test_a_line_that_a_reader_saw_is_kept_when_the_model_fails_behind_it() -> None:
+    """Nobody read along: then nothing was shown, and the same input can be taken again."""
+    agent: Agent[Any, Any] = Agent(ScriptedModel(raises("network"), raises("network")), director=Failing())
+    with pytest.raises(ModelError) as shown:
+        await agent.turn_stream("hi").result()
+    assert shown.value.result is not None
+    with pytest.raises(ModelError) as unseen:
+        await turn(agent)
+    assert unseen.value.result is None

@@ -17,6 +17,7 @@ from onrecord.errors import ModelError, UsageError
 from onrecord.models.chunks import (
     Attempted,
     CitationChunk,
+    Finished,
     NativeItem,
     SearchChunk,
     TextChunk,
@@ -269,3 +270,24 @@ async def test_the_result_can_be_asked_for_without_reading() -> None:
     first = await stream.result()
     assert first is await stream.result()
     assert first.text == "a"
+
+
+ODD: Any = 5
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        Finished(model=ODD),
+        Finished(lost=ODD),
+        Attempted(attempt=1, error=ODD),
+        CitationChunk(citations=ODD),
+        NativeItem(raw=Raw(b"{"), lost=""),
+        NativeItem(raw=Raw(b"{}"), lost=ODD),
+    ],
+    ids=lambda chunk: type(chunk).__name__,
+)
+async def test_a_chunk_that_could_not_be_read_again_fails_the_call(chunk: Any) -> None:
+    """It is the model's failure, told by the chunk's name, and nothing of it is kept."""
+    with pytest.raises(ModelError, match=f"gave a {type(chunk).__name__} whose fields"):
+        await turn(Agent(ScriptedModel(reply("x", chunk))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -198,3 +198,20 @@ async def test_the_opening_names_the_agent_and_the_input_without_its_text() -> N
     (opened,) = bodies(result, TurnOpened)
     assert (opened.agent, opened.input_kind, opened.input_key) == ("concierge", "said", "said::m1")
     assert "canary" not in repr(opened)
+
+
+@pytest.mark.parametrize(
+    "odd", [Said(cast(str, 5)), Said("half \ud83d"), Said("hi", notice=cast(str, 5))], ids=["number", "half", "notice"]
+)
+async def test_an_input_that_cannot_be_recorded_is_not_allowed(odd: Said) -> None:
+    """A rule may put another input in its place, but one that can be read again."""
+    agent: Agent[Any, Any] = Agent(ScriptedModel(), features=[ruling(Allow(odd, "odd"))])
+    with pytest.raises(MessageDenied, match="it allowed a Said that cannot be recorded"):
+        await turn(agent)
+
+
+async def test_a_rule_may_silence_the_voice_of_a_turn() -> None:
+    """What is said is marked as the input that was admitted wants it, not as the one that came."""
+    mute = ruling(lambda said: Allow(replace(said, speaks=False), "at night"))
+    result = await turn(Agent(ScriptedModel("x"), features=[mute]), "hi")
+    assert [message.speaks for message in result.messages] == [False]

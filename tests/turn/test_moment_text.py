@@ -11,11 +11,12 @@ from onrecord.agent import Agent
 from onrecord.conversation.content import Mark, Text
 from onrecord.conversation.messages import AssistantMessage, Round
 from onrecord.conversation.outgoing import MarkDelta, TextDelta
-from onrecord.errors import FeatureFailed
+from onrecord.errors import FeatureFailed, ModelError
 from onrecord.models.chunks import TextChunk, ThinkingChunk
 from onrecord.models.request import Reading, Shape, TextFilter
-from onrecord.record.kinds import ModelReplied, TextSaid
-from onrecord.testing import FakeEffects, ScriptedModel, call, reply
+from onrecord.record.kinds import ModelReplied, TextSaid, TurnFailed
+from onrecord.session.memory import MemoryStore
+from onrecord.testing import FakeEffects, ScriptedModel, call, raises, reply
 from onrecord.turn.director import Brief, Spoken, Stage
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
@@ -279,3 +280,26 @@ async def test_marks_without_a_reader_are_kept_all_the_same() -> None:
     (said,) = bodies(result, TextSaid)
     assert [type(item).__name__ for item in said.shown] == ["Mark", "Text", "Mark"]
     assert [m.value for m in result.marks] == ["a", "b"]
+
+
+async def test_words_between_marks_can_be_stored() -> None:
+    """A pair of surrogates cut in two by the stream is whole again; half of one is replaced."""
+    result = await turn(Agent(ScriptedModel(["<|a|>ok \ud83d", "\ude00 and \ud83d"]), features=[filtering(Tokens)]))
+    (said,) = bodies(result, TextSaid)
+    assert [item.text for item in said.shown if isinstance(item, Text)] == ["ok 😀 and �"]
+    async with MemoryStore() as store:
+        assert (await store.commit(result.change())).conversation.messages[-1] == last_answer(result)
+
+
+async def test_what_was_shown_before_a_failure_can_be_stored() -> None:
+    """A stream that breaks off in the middle of a character leaves a turn that is kept."""
+    agent = Agent(ScriptedModel(reply("ok \ud83d", raises("network"))))
+    stream = agent.turn_stream("hi", effects=FakeEffects())
+    with pytest.raises(ModelError) as failed:
+        await stream.result()
+    kept = failed.value.result
+    assert kept is not None
+    (end,) = bodies(kept, TurnFailed)
+    assert end.shown == (Text("ok �"),)
+    async with MemoryStore() as store:
+        await store.commit(kept.change())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from onrecord.agent import Agent
 from onrecord.conversation.content import Text, plain_text
 from onrecord.conversation.inputs import Ask, declined
-from onrecord.conversation.messages import Note
+from onrecord.conversation.messages import Note, ToolCall
 from onrecord.errors import UsageError
 from onrecord.governance.rules import after_tool, before_tool
 from onrecord.record.kinds import ToolReturned, ToolStarted, VerdictFiled
+from onrecord.session import pack, unpack
 from onrecord.testing import ScriptedModel, call, reply
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks, Returned, Revise, Stop
 from onrecord.turn.turn import Turn
@@ -345,3 +346,31 @@ async def test_verdicts_about_a_call_stand_with_the_call() -> None:
     refused, returned = ended.entries[1:3]
     assert (type(refused.body), type(returned.body)) == (VerdictFiled, ToolReturned)
     assert (refused.where, returned.where) == ("main/r0/c0", "main/r0/c0")
+
+
+ODD_RESULTS: dict[str, Callable[[Returned], Returned]] = {
+    "a status that there is not": lambda r: replace(r, status="great"),
+    "a call that would wait again": lambda r: replace(r, status="asked"),
+    "notes that are none": lambda r: replace(r, notes=cast(Any, ("a",))),
+    "half a character in a note": lambda r: replace(r, notes=(Note("rule", "\ud83d"),)),
+    "a text that is none": lambda r: replace(r, content=(Text(cast(str, 5)),)),
+}
+
+
+@pytest.mark.parametrize("change", ODD_RESULTS.values(), ids=ODD_RESULTS)
+async def test_what_an_after_rule_leaves_can_be_read_again(change: Callable[[Returned], Returned]) -> None:
+    """Anything else is a denial; stored, it would lock its session for ever."""
+    result, _ = await ruled(after(lambda returned: Allow(change(returned), "odd")))
+    assert results(result) == [("lookup", "denied")]
+    assert result.session is not None
+    assert unpack(pack(result.session)) == result.session
+
+
+async def test_an_after_rule_cannot_say_that_another_call_ran() -> None:
+    """What is read may change; the verdicts of later rules are about the call that ran."""
+    other = ToolCall(id="x/answer/r7/c7", wire_id="w", name="other", raw_args="{}", args={})
+    seen: list[str] = []
+    first = after(lambda returned: Allow(replace(returned, call=other), "swapped"), "first")
+    result, _ = await ruled(after(noting(seen, lambda r: r.call.name), "last"), first)
+    assert seen == ["lookup"]
+    assert results(result) == [("lookup", "returned")]

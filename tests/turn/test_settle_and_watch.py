@@ -183,3 +183,19 @@ async def test_a_cancelled_turn_leaves_no_watcher_behind() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_watcher_that_fails_over_the_note_of_another_is_noted() -> None:
+    """Only over its own it is left alone."""
+
+    def first(entry: Entry) -> None:
+        if kind_of(entry.body) == "said":
+            raise ValueError("x")
+
+    def second(entry: Entry) -> None:
+        if isinstance(entry.body, Noted):
+            raise OSError("x")
+
+    result = await turn(Agent(ScriptedModel("x"), features=[Watch(first, name="a"), Watch(second, name="b")]))
+    told = [(n.by, n.text) for n in bodies(result, Noted)]
+    assert told == [("a", "watcher failed: ValueError"), ("b", "watcher failed: OSError")]

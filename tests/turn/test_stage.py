@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Ask
-from onrecord.errors import UsageError
+from onrecord.conversation.usage import Usage
+from onrecord.errors import FeatureFailed, UsageError
 from onrecord.governance.rules import after_tool, before_tool
 from onrecord.models.request import Piece
 from onrecord.record.kinds import (
@@ -17,7 +19,7 @@ from onrecord.record.kinds import (
     RoundSettled,
     TextSaid,
 )
-from onrecord.testing import FakeEffects, ScriptedModel, call
+from onrecord.testing import FakeEffects, ScriptedModel, call, reply
 from onrecord.tools.tool import Permission, ToolContext, ToolResult, Validity
 from onrecord.turn.director import Acted, Brief, Spoken, Stage
 from onrecord.turn.moments import Allow, Deny, Hooks
@@ -297,3 +299,30 @@ async def test_when_a_person_was_asked_the_director_must_return(verb: str) -> No
     with pytest.raises(UsageError, match="the director must return") as refused:
         await played(script)
     assert refused.value.code == "question-open"
+
+
+async def test_a_cancellation_of_its_own_is_the_directors_failure() -> None:
+    """It would pass for the end of the caller's own task, and nothing of the turn would be kept."""
+
+    async def script(turn: Turn, stage: Stage) -> None:
+        await stage.say("Hello", key="hello")
+        mine = asyncio.ensure_future(asyncio.Event().wait())
+        mine.cancel()
+        await mine
+
+    with pytest.raises(FeatureFailed, match="feature 'Directed' failed at direct: CancelledError") as failed:
+        await played(script)
+    assert failed.value.result is not None
+
+
+async def test_speaking_tells_what_all_its_rounds_cost() -> None:
+    """A round whose provider counted nothing among them."""
+    spoken: list[Spoken] = []
+    used = Usage(input_tokens=10, output_tokens=2)
+
+    async def script(turn: Turn, stage: Stage) -> None:
+        spoken.append(await stage.speak(Brief(key="a")))
+
+    rounds = (reply(call("lookup"), usage=used), reply(call("lookup")), reply("done", usage=used))
+    await played(script, *rounds, tools=[tool()])
+    assert [(s.usage, s.rounds) for s in spoken] == [(used + used, 3)]

@@ -12,10 +12,12 @@ from pydantic import BaseModel
 
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, OutputInvalid
+from onrecord.governance.rules import on_output
 from onrecord.record.kinds import VerdictFiled
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.answer import Typed
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Answer, Hooks
+from onrecord.turn.plan import Bundle
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Named, bodies, read, tool, turn, verdicts
 
@@ -303,6 +305,16 @@ def test_a_typed_that_nobody_mounted_reads_nothing() -> None:
         Typed()._read("7")
 
 
+async def test_a_bundle_may_say_more_about_the_output() -> None:
+    """Its `Typed` is mounted like one in the list, in a bundle inside it too; there is still only one."""
+    inner = Bundle(name="inner", version="1", features=(Typed(retries=0, canned=0),))
+    bundle = Bundle(name="strict", version="1", features=(inner,))
+    result = await turn(Agent(ScriptedModel("nope"), output=int, features=[bundle]))
+    assert (result.output, result.output_source) == (0, "canned")
+    with pytest.raises(ConfigurationError, match="Typed is given twice"):
+        Agent(ScriptedModel(), output=int, features=[bundle, Typed()])
+
+
 async def test_a_changed_output_type_is_checked_by_the_new_one() -> None:
     """``with_`` compiles anew; the given `Typed` serves again."""
     agent: Agent[Any, Any] = Agent(ScriptedModel("7", REFUND), output=int, features=[Typed(retries=0)])
@@ -320,3 +332,15 @@ async def test_a_misfit_that_a_rule_rewrote_is_asked_for_again() -> None:
     model = ScriptedModel("nope", "7")
     result = await turn(Agent(model, output=int, features=[scrub]))
     assert (result.output, model.calls) == (7, ["speak", "speak"])
+
+
+async def test_a_rule_that_is_called_typed_too_does_not_use_up_its_retries() -> None:
+    """Nor keeps it from its last resort: each hook has a count of its own."""
+
+    @on_output
+    async def typed(turn: Turn, answer: Answer) -> Allow[Answer]:
+        return Allow()
+
+    model = ScriptedModel("nope", "no")
+    result = await turn(Agent(model, output=int, features=[typed, Typed(canned=0)]))
+    assert (result.output, result.output_source, len(model.calls)) == (0, "canned", 2)

@@ -66,7 +66,11 @@ def on_output(
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """ConfigurationError for a function that could not be awaited, or not be called: it would deny everything."""
-    if inspect.isfunction(function):
+    if not callable(function):
+        raise ConfigurationError(
+            f"a rule is an async function, not a {type(function).__name__}", hint="async def rule(turn, ...)"
+        )
+    if inspect.isfunction(function) or inspect.ismethod(function):
         if not inspect.iscoroutinefunction(function):
             raise ConfigurationError(f"rule {_name(function)!r} is not async", hint="write async def")
         try:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
@@ -18,6 +16,7 @@ from onrecord.errors import AnswerRefused, ConfigurationError, FeatureFailed, Ou
 from onrecord.jsonio import Json, dumps
 from onrecord.models.request import Reading, Shape
 from onrecord.tools.result_text import serialise
+from onrecord.turn.askable import can_be_kept
 from onrecord.turn.contained import ends_take
 from onrecord.turn.moments import SLOTS, Allow, Answer, Deny, Hooks, Revise
 from onrecord.turn.plan import Mounted
@@ -61,7 +60,7 @@ async def run_output(turn: Turn, answer: Answer) -> Answer | tuple[Mounted, Revi
                 file_verdict(turn, "output", hook.name, "allow", verdict.why, before=answer.text)
             continue
         changed = verdict.value
-        if not _can_be_kept(changed):
+        if not can_be_kept((changed.text, changed.unmet, changed.blocks), tuple[str, str, tuple[Block, ...]]):
             raise FeatureFailed(hook.name, "output", "it gave an answer that cannot be kept")
         if changed.text != answer.text:
             _must_hold(hook, "rewrites")
@@ -76,19 +75,6 @@ async def run_output(turn: Turn, answer: Answer) -> Answer | tuple[Mounted, Revi
 def may_ask_again(turn: Turn) -> bool:
     """Whether another model call may follow at all: a stop without a wrap-up rules it out."""
     return turn.stopped is None or turn.stopped.wrap_up
-
-
-_encode = msgspec.json.Encoder().encode
-_kept = cache(lambda: msgspec.json.Decoder(tuple[str, str, tuple[Block, ...]]).decode)
-
-
-def _can_be_kept(answer: Answer) -> bool:
-    """Whether the words and blocks of an answer are of their types, and text that can be stored."""
-    try:
-        _kept()(_encode((answer.text, answer.unmet, answer.blocks)))
-    except Exception:  # noqa: BLE001 - whatever the reason, it cannot be kept
-        return False
-    return True
 
 
 async def _one_output(turn: Turn, hook: Mounted, answer: Answer) -> Allow[Answer] | Revise:
@@ -194,9 +180,15 @@ class Typed:
         if answer.rewritten_by and self._fits(answer.drafted):
             unmet = f"{found}; the model's answer fitted before {answer.rewritten_by[-1]!r} rewrote it"
             return Allow(await self._fall_back(turn, replace(answer, unmet=unmet)), "broken by a rule")
-        if turn.revised.get(self.name, 0) < self.retries and may_ask_again(turn):
-            return Revise(_correction_text(told, turn.revised.get(self.name, 0) + 1, self.retries + 1))
+        revised = self._revised(turn)
+        if revised < self.retries and may_ask_again(turn):
+            return Revise(_correction_text(told, revised + 1, self.retries + 1))
         return Allow(await self._fall_back(turn, replace(answer, unmet=found)), "does not fit the output type")
+
+    def _revised(self, turn: Turn) -> int:
+        """How often it has asked again; a rule that has the same name is counted by itself."""
+        mark = next((hook.mark for hook in turn.plan.on["output"] if hook.call == self.judge), self.name)
+        return turn.revised.get(mark, 0)
 
     def _fits(self, text: str) -> bool:
         try:

@@ -28,7 +28,7 @@ from onrecord.record.kinds import (
 )
 from onrecord.session.folding import Folds, Working, apply, land
 from onrecord.session.session import Session
-from onrecord.turn.receipt import Gap, chain_of
+from onrecord.turn.receipt import Gap, chain_of, gap_of_text, gaps_of
 
 __all__ = ("Walked", "audit", "resalted", "walk")
 
@@ -88,38 +88,14 @@ def audit(walked: Iterable[Walked], key: str) -> Iterator[tuple[int, Gap]]:
     for one in walked:
         body, seq = one.entry.body, one.entry.seq
         if isinstance(body, PieceFiled):
-            if digest(body.text.encode(), key) != body.digest:
-                yield seq, Gap(what=f"text filed at {seq}", why="its digest does not match its text")
-            else:
+            gap = gap_of_text(body, seq, key)
+            if gap is None:
                 texts.add(body.digest)
-        elif isinstance(body, ModelRequested) and body.receipt is not None:
-            for gap in _gaps(body.receipt, one.units, key, texts):
+            else:
                 yield seq, gap
-
-
-def _gaps(receipt: Receipt, units: Log[Unit], key: str, texts: set[str]) -> Iterator[Gap]:
-    if len(units) != receipt.units:
-        yield Gap(what="conversation", why=f"{receipt.units} units were known, the record folds to {len(units)}")
-    for what, mark in _marks(receipt):
-        if mark not in texts:
-            yield Gap(what=what, why="no matching text was filed before it")
-    chain = chain_of(units, key)
-    for span in receipt.spans:
-        if span.insert is not None:
-            continue
-        if span.stop > len(units):
-            yield Gap(what=f"units {span.start} to {span.stop}", why="the record does not reach that far")
-        elif chain.upto(units, span.stop) != span.chain:
-            yield Gap(what=f"units up to {span.stop}", why="their chained digest does not match")
-
-
-def _marks(receipt: Receipt) -> Iterator[tuple[str, str]]:
-    for piece in receipt.pieces:
-        yield f"piece {piece.source!r}", piece.digest
-    if receipt.offers:
-        yield "offers", receipt.offers
-    if receipt.shape:
-        yield "shape", receipt.shape
+        elif isinstance(body, ModelRequested) and body.receipt is not None:
+            for gap in gaps_of(body.receipt, one.units, chain_of(one.units, key), texts):
+                yield seq, gap
 
 
 # ---- fresh digests ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from onrecord.jsonio import Json, canonical, digest, dumps, is_json, own, read_o
 from onrecord.record.kinds import ToolReturned
 from onrecord.tools.result_text import as_result, cut, misfit, readable, serialise
 from onrecord.tools.tool import Tool, ToolResult
-from onrecord.turn.askable import is_askable
+from onrecord.turn.askable import can_be_kept, is_askable
 from onrecord.turn.call_context import CallContext
 from onrecord.turn.contained import ends_take, told
 from onrecord.turn.moments import Allow, Deny, Returned, Stop
@@ -30,7 +30,8 @@ from onrecord.turn.verdicts import file_verdict
 __all__ = ("Handled", "effect_key", "error_text", "finish_call", "place_of", "return_call", "run_before", "run_handler")
 
 PARTS = (Text, Image, Audio, File)
-ENDS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+AFTER_RUN = frozenset(get_args(CallStatus)) - {"asked", "not_run"}
+"""Statuses of a call that ran; with another one it would seem to wait, or could not be read again."""
 
 
 def error_text(message: str, **more: Json) -> str:
@@ -216,7 +217,7 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
             value = await _maybe(await asyncio.to_thread(_in_thread, tool.handler, own(call.args), context))
     except BaseException as error:
         # What leaves a handler that asks is no Exception either, alone or in a group.
-        if ends_take(error) and (context.asked is None or isinstance(error, ENDS)):
+        if ends_take(error) and (context.asked is None or isinstance(error, _PASSES)):
             raise
         if context.asked is not None:
             return _asked(context, started)
@@ -240,6 +241,9 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
 def _is_async(handler: Callable[..., Any]) -> bool:
     code = getattr(handler, "__code__", None)  # `inspect` looks through every wrapper first, at each call
     return bool(code is not None and code.co_flags & inspect.CO_COROUTINE) or inspect.iscoroutinefunction(handler)
+
+
+_PASSES = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class _Escaped(Exception):
@@ -318,7 +322,7 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
                     turn, "after_tool", hook.name, "allow", verdict.why, call=returned.call.id,
                     before=returned.content, after=verdict.value.content, where=place_of(returned.call),
                 )  # fmt: skip
-                returned = verdict.value
+                returned = replace(verdict.value, call=returned.call)  # what is read may change, never what ran
             elif verdict.why:
                 file_verdict(
                     turn, "after_tool", hook.name, "allow", verdict.why, call=returned.call.id,
@@ -338,9 +342,17 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
 
 
 def _is_readable(value: object) -> bool:
-    """Whether an after-rule left a result that the model can read, or left it alone."""
-    content: object = value.content if isinstance(value, Returned) else None
-    return value is UNSET or (isinstance(content, tuple) and all(isinstance(part, PARTS) for part in content))
+    """Whether an after-rule left a result that can be shown to the model and read again, or left it alone."""
+    if value is UNSET:
+        return True
+    if not isinstance(value, Returned) or value.status not in AFTER_RUN:
+        return False
+    content, notes = cast(object, value.content), cast(object, value.notes)
+    return (
+        isinstance(content, tuple)
+        and all(isinstance(part, PARTS) and isinstance(getattr(part, "text", ""), str) for part in content)
+        and (notes == () or can_be_kept(notes, tuple[Note, ...]))
+    )
 
 
 def return_call(
@@ -350,8 +362,7 @@ def return_call(
     """Files what the model reads of a call, and shows a live reader how it ended, also where it never ran."""
     body = ToolReturned(
         call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=readable(content),
-        notes=notes,
-        started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
+        notes=notes, started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
     )  # fmt: skip
     entry = turn.note(body, cause=cause, where=place_of(call))
     if turn.emit is not None:

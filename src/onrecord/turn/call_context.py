@@ -25,6 +25,23 @@ __all__ = ("CallContext",)
 T = TypeVar("T")
 
 
+def answer_name(key: str, place: int) -> str:
+    """Under which the answer to a question of a call is kept, by the call's key and how many were asked before."""
+    return f"{key}/ask{place}"
+
+
+def answers_to(turn: Turn, key: str) -> int:
+    """How many questions of the call with this key were answered so far."""
+    count = 0
+    while answer_name(key, count) in turn.done:
+        count += 1
+    return count
+
+
+def _read(held: Any) -> Answered:
+    return held if isinstance(held, Answered) else msgspec.json.decode(held, type=Answered)
+
+
 class _Unwind(BaseException):
     """Leaves one handler after `ask`; the runner looks at the context, however the handler ended."""
 
@@ -103,11 +120,10 @@ class CallContext:
         self._check_running()
         if not is_askable(ask):
             raise UsageError("this is no question that can be kept", hint="ask(Ask(text, fields=..., detail=...))")
-        name = f"{self.key}/ask{self._answers}"
+        recorded = self.turn.done.get(answer_name(self.key, self._answers))
         self._answers += 1
-        recorded = self.turn.done.get(name)
         if recorded is not None:
-            return recorded if isinstance(recorded, Answered) else msgspec.json.decode(recorded, type=Answered)
+            return _read(recorded)
         # Recorded before the unwind: a task group or a broad except inside the handler can hide only the latter.
         self.asked = self.asked or ask
         raise _Unwind
@@ -115,7 +131,7 @@ class CallContext:
     @property
     def answers(self) -> int:
         """How many questions of this call were answered so far."""
-        return sum(1 for name in self.turn.done if name.startswith(f"{self.key}/ask"))
+        return answers_to(self.turn, self.key)
 
     def skip_answers(self) -> None:
         """The next `ask` is a new question: for handlers that keep their own place, such as sub-agents."""
@@ -123,6 +139,11 @@ class CallContext:
 
     async def once(self, key: str, kind: type[T], act: Callable[[], Awaitable[T]], /) -> T:
         return await made_once(self.turn.effects, self.turn.done, f"{self.key}/{key}", kind, act)
+
+
+def last_answer(context: CallContext) -> Answered:
+    """What a person answered last to this call. KeyError when nobody did."""
+    return _read(context.turn.done[answer_name(context.key, context.answers - 1)])
 
 
 _: type[ToolContext[Any]] = CallContext

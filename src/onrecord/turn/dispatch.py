@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -35,6 +36,7 @@ from onrecord.turn.turn import Turn
 
 __all__ = ("Batch", "dispatch", "settle_rest")
 
+T = TypeVar("T")
 
 HANDLER = "*"
 """In place of an asker's name: the handler itself asked."""
@@ -54,33 +56,36 @@ class Batch(Struct, kw_only=True):
     direct: bool = False
 
 
-class _Ready(Struct, kw_only=True):
+class _Ready(Struct, frozen=True, kw_only=True):
     call: ToolCall
     tool: Tool
     context: CallContext
     started: int
-    reads: bool = False
+    reads: bool
 
 
-def groups(batch: Batch, calls: tuple[ToolCall, ...]) -> list[list[ToolCall]]:
-    """Consecutive safe calls together, any other call by itself."""
-    out: list[list[ToolCall]] = []
+def _parted(items: Sequence[T], safe: Sequence[bool]) -> list[list[T]]:
+    """Consecutive safe ones together, any other by itself."""
+    out: list[list[T]] = []
     joins = False
-    for call in calls:
-        tool = batch.tools.get(call.name)
-        safe = tool is not None and _is_safe(tool, call)
-        if safe and joins:
-            out[-1].append(call)
+    for item, is_safe in zip(items, safe, strict=True):
+        if is_safe and joins:
+            out[-1].append(item)
         else:
-            out.append([call])
-        joins = safe
+            out.append([item])
+        joins = is_safe
     return out
 
 
-def _is_safe(tool: Tool, call: ToolCall) -> bool:
+def _is_safe(tool: Tool | None, call: ToolCall) -> bool:
+    return tool is not None and _says(tool.is_safe, call)
+
+
+def _says(flag: Callable[[Mapping[str, Json]], bool], call: ToolCall) -> bool:
+    """What a flag of a tool says of this call. One that cannot judge these arguments does not make them harmless."""
     try:
-        return tool.is_safe(call.args)
-    except Exception:  # noqa: BLE001 - a flag that cannot judge these arguments does not make them safe
+        return flag(call.args)
+    except Exception:  # noqa: BLE001 - whatever the reason, it did not say yes
         return False
 
 
@@ -89,7 +94,7 @@ async def dispatch(turn: Turn, batch: Batch, round_id: str, cause: int) -> Quest
     asked_calls = tuple(c for c in turn.working.round(round_id).calls if c.status == "asked")
     batch.seen = {**turn.working.data, **batch.data}
     try:
-        for group in groups(batch, asked_calls):
+        for group in _parted(asked_calls, [_is_safe(batch.tools.get(c.name), c) for c in asked_calls]):
             if turn.stopped is not None:
                 break
             asking = await _run_group(turn, batch, round_id, group, cause)
@@ -116,29 +121,14 @@ async def _run_group(turn: Turn, batch: Batch, round_id: str, group: list[ToolCa
         elif got is not None:
             ready.append(got)
             changed = changed or got.call is not call
-    for together in _parted(ready) if changed else (ready,):
+    # One whose arguments a rule made unsafe runs alone after all.
+    for together in _parted(ready, [_is_safe(r.tool, r.call) for r in ready]) if changed else (ready,):
         asking += [
             (next(i for i, c in enumerate(group) if c.id == found.call), found)
             for found in await _run_ready(turn, batch, round_id, together)
         ]
     # The first asker in call order holds the question; others of the group are settled when it is answered.
     return min(asking, key=lambda found: found[0])[1] if asking else None
-
-
-def _parted(ready: list[_Ready]) -> list[list[_Ready]]:
-    """The calls of a group as they run: one whose arguments a rule made unsafe runs alone after all."""
-    if len(ready) < 2 or all(_is_safe(r.tool, r.call) for r in ready):
-        return [ready]
-    out: list[list[_Ready]] = []
-    joins = False
-    for each in ready:
-        safe = _is_safe(each.tool, each.call)
-        if safe and joins:
-            out[-1].append(each)
-        else:
-            out.append([each])
-        joins = safe
-    return out
 
 
 async def _admit(
@@ -186,7 +176,7 @@ async def _admit(
     )
     if turn.emit is not None:
         turn.emit(CallDelta(id=call.id, name=call.name, status="asked", args=got.args))
-    return _Ready(call=got, tool=tool, context=context, started=entry.n)
+    return _Ready(call=got, tool=tool, context=context, started=entry.n, reads=_says(tool.is_read_only, got))
 
 
 def _or_denied(turn: Turn, round_id: str, call: ToolCall, asking: Asking, cause: int) -> Asking | None:
@@ -208,8 +198,6 @@ async def _run_ready(turn: Turn, batch: Batch, round_id: str, ready: list[_Ready
     """Handlers together, then their after-chains in call order."""
     if not ready:
         return []
-    for each in ready:
-        each.reads = _reads_only(each)
     effectful = any(not each.reads for each in ready)
     turn.shielded += effectful
     done: list[Handled | None] = [None] * len(ready)
@@ -251,13 +239,6 @@ async def _together(turn: Turn, ready: list[_Ready]) -> list[Handled | None]:
     finally:
         turn.harmless.clear()
     return [None if task.cancelled() else task.result() for task in tasks]
-
-
-def _reads_only(ready: _Ready) -> bool:
-    try:
-        return ready.tool.is_read_only(ready.call.args)
-    except Exception:  # noqa: BLE001 - a flag that cannot judge these arguments does not make them harmless
-        return False
 
 
 async def _finish(turn: Turn, batch: Batch, round_id: str, each: _Ready, handled: Handled) -> Asking | None:

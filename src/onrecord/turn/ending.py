@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec import UNSET
 
-from onrecord.conversation.content import Mark, Text
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.outgoing import Outcome
@@ -15,6 +14,7 @@ from onrecord.record.kinds import TurnClosed, TurnFailed, TurnInput, TurnInterru
 from onrecord.session.folding import land
 from onrecord.session.session import Session
 from onrecord.turn import watching
+from onrecord.turn.listen import joined
 from onrecord.turn.pause import settled_pending
 from onrecord.turn.result import Status, TurnResult
 from onrecord.turn.turn import Turn
@@ -24,7 +24,7 @@ __all__ = ("end", "nothing")
 
 async def end(turn: Turn, given: Session | SessionKey, error: TurnError | ModelError | None) -> TurnResult[Any]:
     """Files how the take ended and makes its session. Raises the error, with its result."""
-    base, shown = turn.session, _shown(turn)
+    base, shown = turn.session, joined(turn.streaming)
     if turn.interrupted is not None and turn.pending is None:
         by = turn.interrupted
         turn.note(
@@ -58,20 +58,9 @@ def _closing_status(turn: Turn) -> Status:
 
 def _unchanged(turn: Turn) -> bool:
     """Nothing but the opening and an input that enters no conversation: there is nothing to keep."""
-    if turn.is_new or isinstance(turn.input, Said) or turn.answer is not None:
+    if turn.is_new or isinstance(turn.input, Said):
         return False
     return all(isinstance(e.body, (TurnOpened, TurnInput)) for e in turn.entries)
-
-
-def _shown(turn: Turn) -> tuple[Text | Mark, ...]:
-    """Text released to a live reader and not yet said."""
-    out: list[Text | Mark] = []
-    for item in turn.streaming:
-        if isinstance(item, str) and out and isinstance(out[-1], Text):
-            out[-1] = Text(out[-1].text + item)
-        else:
-            out.append(Text(item) if isinstance(item, str) else item)
-    return tuple(out)
 
 
 def _result(turn: Turn, status: Status, session: Session, *, kept: bool = True) -> TurnResult[Any]:

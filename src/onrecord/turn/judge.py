@@ -10,11 +10,11 @@ from onrecord.conversation.messages import Round
 from onrecord.errors import UsageError
 from onrecord.models.model import Model
 from onrecord.models.request import Purpose, Settings
-from onrecord.record.kinds import ModelReplied, ModelRequested
+from onrecord.record.kinds import ModelReplied
 from onrecord.turn.compose import arranged, base_request, run_request_hooks, wired
 from onrecord.turn.listen import listen
 from onrecord.turn.moments import Stop
-from onrecord.turn.receipt import file_receipt
+from onrecord.turn.receipt import file_request
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import fingerprint
 
@@ -41,14 +41,7 @@ async def ask_silently(
     if isinstance(got, Stop):
         raise UsageError(f"a silent call was stopped: {got.reason}", code="stopped")
     request = wired(got)
-    requested = turn.note(
-        ModelRequested(
-            round=round_id, purpose=purpose, model=request.model.card.name,
-            receipt=file_receipt(turn, request, request.wire) if request.wire else None,
-        ),
-        where=where,
-    )  # fmt: skip
-    turn.llm_calls += 1
+    requested = file_request(turn, request, round_id)
     heard = await listen(turn, request, round_id, (), live=False, where=where)
     turn.count(heard.usage)
     turn.note(ModelReplied(round=heard.round, purpose=purpose), cause=requested.n, where=where)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from types import NoneType
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 from msgspec import Raw, Struct
 
@@ -34,12 +33,16 @@ from onrecord.models.chunks import (
 )
 from onrecord.models.request import Request, TextFilter
 from onrecord.record.kinds import ModelAttempted
+from onrecord.turn.askable import can_be_kept
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.turn import Turn
 
 __all__ = ("Heard", "heard_again", "listen", "release", "release_mark")
 
 Filters = Sequence[tuple[str, TextFilter]]
+
+_KEPT = (Attempted, CitationChunk, Finished, NativeItem)
+"""Chunks that go into the record as they are; words of the others are made readable."""
 
 
 class Heard(Struct, frozen=True, kw_only=True):
@@ -53,20 +56,17 @@ class Heard(Struct, frozen=True, kw_only=True):
 
 def heard_again(turn: Turn, held: Round, filters: Filters, *, live: bool) -> Heard:
     """A reply that waited for an answer, heard once more: its words pass the filters and reach whoever reads along."""
-    items = [*_through(filters, held.text), *_ended(filters)] if held.text else []
+    items = [*(_through(filters, held.text) if held.text else ()), *_ended(filters)]
     if live:
-        for item in items:
-            if isinstance(item, Mark):
-                release_mark(turn, item)
-            else:
-                release(turn, item)
-    marked = any(isinstance(item, Mark) for item in items)
-    return Heard(
-        round=held,
-        text="".join(item for item in items if isinstance(item, str)),
-        shown=_joined(items) if marked else (),
-        usage=None,
-    )
+        release_all(turn, items)
+    return _heard(held, items, None, filtered=bool(filters))
+
+
+def _heard(held: Round, items: Sequence[str | Mark], usage: Usage | None, *, filtered: bool) -> Heard:
+    """What was heard of a round whose words are these items; only a filter puts marks among them."""
+    marked = filtered and any(isinstance(item, Mark) for item in items)
+    words = [item for item in items if isinstance(item, str)] if marked else cast("Sequence[str]", items)
+    return Heard(round=held, text=writable("".join(words)), shown=joined(items) if marked else (), usage=usage)
 
 
 def release(turn: Turn, text: str) -> None:
@@ -84,6 +84,15 @@ def release_mark(turn: Turn, mark: Mark) -> None:
     if turn.emit is not None:
         turn.streaming.append(mark)
         turn.emit(MarkDelta(mark, turn.streamed))
+
+
+def release_all(turn: Turn, items: Iterable[str | Mark]) -> None:
+    """Shows words and marks in their order."""
+    for item in items:
+        if isinstance(item, str):
+            release(turn, item)
+        else:
+            release_mark(turn, item)
 
 
 class _Ear:
@@ -122,13 +131,9 @@ class _Ear:
                 release(self.turn, text)
 
     def show(self, items: Sequence[str | Mark]) -> None:
-        for item in items:
-            self.items.append(item)
-            if self.live:
-                if isinstance(item, str):
-                    release(self.turn, item)
-                else:
-                    release_mark(self.turn, item)
+        self.items += items
+        if self.live:
+            release_all(self.turn, items)
 
     def breach(self, chunk: Chunk) -> ModelError:
         """The error for a chunk whose fields are not of their types: stored, it could never be read again."""
@@ -143,16 +148,16 @@ class _Ear:
 
     def other(self, chunk: Chunk, where: str, rid: str) -> None:
         emit = self.turn.emit if self.live else None
+        if isinstance(chunk, _KEPT) and not can_be_kept(chunk, type(chunk)):
+            raise self.breach(chunk)
         if isinstance(chunk, CallChunk):
             self.flush()
             self.content.append(CallRef(f"{rid}/c{len(self.calls)}"))
             words = (chunk.wire_id, chunk.name, chunk.raw_args)
-            if not all(_is(word, str) for word in words):
+            if not all(isinstance(word, str) for word in cast("tuple[object, ...]", words)):
                 raise self.breach(chunk)
             self.calls.append((writable(chunk.wire_id), writable(chunk.name), writable(chunk.raw_args)))
         elif isinstance(chunk, Finished):
-            if not (_is(chunk.usage, (Usage, NoneType)) and _is(chunk.finish, str)):
-                raise self.breach(chunk)
             self.finished = chunk
         elif isinstance(chunk, NativeItem):
             self.natives.append(chunk.raw)
@@ -173,7 +178,7 @@ class _Ear:
         elif isinstance(chunk, SearchChunk) and emit is not None:
             emit(SearchDelta(id=chunk.id, status=chunk.status))
 
-    def round(self, rid: str, before: Sequence[Any], latency_ms: int) -> Round:
+    def round(self, rid: str, latency_ms: int) -> Round:
         self.flush()
         card, ended = self.request.model.card, self.finished or Finished(finish="unknown")
         if self.citations:
@@ -215,7 +220,7 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
             await chunks.aclose()
         if filters:
             ear.show(_ended(filters))
-        settled = ear.round(rid, (), int((turn.effects.now() - began).total_seconds() * 1000))
+        settled = ear.round(rid, int((turn.effects.now() - began).total_seconds() * 1000))
     except OnrecordError:
         raise
     except BaseException as error:
@@ -225,24 +230,12 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
         told = f"model {card.name!r} raised {type(error).__name__}"
         kind: ErrorKind = "aborted" if isinstance(error, asyncio.CancelledError) else "unknown"
         raise ModelError(told, kind=kind, provider=card.provider) from error
-    items = ear.items
-    marked = bool(filters) and any(isinstance(item, Mark) for item in items)
-    words = "".join(item for item in items if isinstance(item, str)) if marked else "".join(cast("list[str]", items))
-    return Heard(
-        round=settled,
-        text=writable(words),
-        shown=_joined(items) if marked else (),
-        usage=ear.finished.usage if ear.finished else None,
-    )
+    usage = ear.finished.usage if ear.finished else None
+    return _heard(settled, ear.items, usage, filtered=bool(filters))
 
 
-def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
-    """What a type says, of a value that other people's code made."""
-    return isinstance(value, kinds)
-
-
-def _joined(items: Sequence[str | Mark]) -> tuple[Text | Mark, ...]:
-    """Neighbouring strings become one text each."""
+def joined(items: Sequence[str | Mark]) -> tuple[Text | Mark, ...]:
+    """Neighbouring strings become one text each, which can be stored: streams cut surrogate pairs in two."""
     out: list[Text | Mark] = []
     words: list[str] = []
     for item in (*items, None):
@@ -250,7 +243,7 @@ def _joined(items: Sequence[str | Mark]) -> tuple[Text | Mark, ...]:
             words.append(item)
             continue
         if words:
-            out.append(Text("".join(words)))
+            out.append(Text(writable("".join(words))))
             words = []
         if item is not None:
             out.append(item)

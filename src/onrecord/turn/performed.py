@@ -37,9 +37,10 @@ def spoken_again(brief: Brief, held: Any) -> Spoken:
     """A speak verb, read from what was kept."""
     done = held if isinstance(held, SpeakDone) else msgspec.json.decode(held, type=SpeakDone)
     value: Any = None
-    for place, heard in enumerate(done.read if brief.shape is not None else ()):
-        now = brief.shape.read(heard).value if brief.shape is not None else None
-        value = brief.merge(value, now) if place and brief.merge is not None else now
+    if brief.shape is not None:
+        for place, heard in enumerate(done.read):
+            now = brief.shape.read(heard).value
+            value = brief.merge(value, now) if place and brief.merge is not None else now
     return Spoken(text=done.text, value=value, data=done.data, rounds=done.rounds, usage=done.usage)
 
 

@@ -134,7 +134,7 @@ def compile_plan(
 ) -> Plan:
     """Mounts everything into the plan. ``first`` are hooks of the core and the director, before the features'."""
     mounted = list(first)
-    mounted += [(feature.name, _hooks(feature, plan)) for feature in flatten(features)]
+    mounted += [(feature.name, hooks_of(feature, feature.name, plan.spec)) for feature in flatten(features)]
     register_tools(plan, (*tools, *(t for _, h in mounted for t in h.tools)))
     if armed := _armed(plan, features):
         mounted += armed
@@ -148,11 +148,12 @@ def compile_plan(
     return plan
 
 
-def _hooks(feature: Feature, plan: Plan) -> Hooks:
-    given: object = feature.hooks(plan.spec)
+def hooks_of(owner: Any, name: str, spec: AgentSpec) -> Hooks:
+    """What a feature, or a director that is one too, hands in. ConfigurationError when that is something else."""
+    given: object = owner.hooks(spec)
     if not isinstance(given, Hooks):
         raise ConfigurationError(
-            f"hooks(spec) of the feature {feature.name!r} returned {type(given).__name__}, not Hooks",
+            f"hooks(spec) of the feature {name!r} returned {type(given).__name__}, not Hooks",
             hint="end it with return Hooks(...)",
         )
     return given
@@ -199,7 +200,7 @@ def _armed(plan: Plan, features: Sequence[Feature]) -> list[tuple[str, Hooks]]:
     for tool in plan.tools.values():
         for feature in armed_by(tool):
             if feature.name not in names and feature.name not in found:
-                found[feature.name] = _hooks(feature, plan)
+                found[feature.name] = hooks_of(feature, feature.name, plan.spec)
     return list(found.items())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, cast
 
@@ -96,6 +96,15 @@ def chain_of(units: Log[Unit], key: str) -> _Chain:
 
 def _members(filed: tuple[str, ...]) -> Collection[str]:
     return filed if len(filed) <= KEPT_FILED else frozenset(filed)
+
+
+def file_request(turn: Turn, request: Request, round_id: str) -> Entry:
+    """Files that this request is sent, with its receipt, and counts the call."""
+    receipt = None if request.wire is None else file_receipt(turn, request, request.wire)
+    requested = ModelRequested(round=round_id, purpose=request.purpose, model=request.model.card.name, receipt=receipt)
+    entry = turn.note(requested, where=request.where)
+    turn.llm_calls += 1
+    return entry
 
 
 def file_receipt(turn: Turn, request: Request, wire: Wire) -> Receipt:
@@ -229,20 +238,18 @@ def rebuild(record: Record[Session], seq: int) -> Rebuilt:
     session = record.state_at(seq)
     texts = _texts(record.entries, session.digest_key, seq, gaps)
     units = session.conversation.units
-    if len(units) != receipt.units:
-        gaps.append(Gap(what="conversation", why=f"{receipt.units} units were known, the record folds to {len(units)}"))
-    shown = _shown(receipt, units, session.digest_key, gaps)
+    gaps += gaps_of(receipt, units, _Chain(session.digest_key, []), texts)
     return Rebuilt(
         seq=seq,
         purpose=body.purpose,
         where=entry.where,
         conversation=session.conversation,
         receipt=receipt,
-        pieces=tuple((mark, _text(texts, mark.digest, f"piece {mark.source!r}", gaps)) for mark in receipt.pieces),
-        shown=shown,
+        pieces=tuple((mark, texts.get(mark.digest, "")) for mark in receipt.pieces),
+        shown=_shown(receipt, units),
         swaps={(s.unit, s.call): s.shows for s in receipt.swaps},
-        offers=_text(texts, receipt.offers, "offers", gaps) if receipt.offers else "",
-        shape=_text(texts, receipt.shape, "shape", gaps) if receipt.shape else "",
+        offers=texts.get(receipt.offers, ""),
+        shape=texts.get(receipt.shape, ""),
         gaps=tuple(gaps),
     )
 
@@ -251,30 +258,51 @@ def _texts(entries: Sequence[Entry], key: str, upto: int, gaps: list[Gap]) -> di
     texts: dict[str, str] = {}
     for entry in entries:
         if isinstance(entry.body, PieceFiled) and entry.seq <= upto:
-            if digest(entry.body.text.encode(), key) != entry.body.digest:
-                gaps.append(Gap(what=f"text filed at {entry.seq}", why="its digest does not match its text"))
-                continue
-            texts[entry.body.digest] = entry.body.text
+            gap = gap_of_text(entry.body, entry.seq, key)
+            if gap is None:
+                texts[entry.body.digest] = entry.body.text
+            else:
+                gaps.append(gap)
     return texts
 
 
-def _text(texts: Mapping[str, str], mark: str, what: str, gaps: list[Gap]) -> str:
-    if mark not in texts:
-        gaps.append(Gap(what=what, why="no matching text was filed before it"))
-    return texts.get(mark, "")
+def gap_of_text(filed: PieceFiled, seq: int, key: str) -> Gap | None:
+    """The gap that a filed text leaves when its digest is not its own."""
+    if digest(filed.text.encode(), key) == filed.digest:
+        return None
+    return Gap(what=f"text filed at {seq}", why="its digest does not match its text")
 
 
-def _shown(receipt: Receipt, units: Log[Unit], key: str, gaps: list[Gap]) -> tuple[Unit | ContextMessage, ...]:
-    shown: list[Any] = []
-    chain = _Chain(key, [])
+def gaps_of(receipt: Receipt, units: Log[Unit], chain: _Chain, texts: Collection[str]) -> Iterator[Gap]:
+    """What of a receipt these units, and the digests of the texts filed before it, do not prove."""
+    if len(units) != receipt.units:
+        yield Gap(what="conversation", why=f"{receipt.units} units were known, the record folds to {len(units)}")
+    for what, mark in _marks(receipt):
+        if mark not in texts:
+            yield Gap(what=what, why="no matching text was filed before it")
+    for span in receipt.spans:
+        if span.insert is not None:
+            continue
+        if span.stop > len(units):
+            yield Gap(what=f"units {span.start} to {span.stop}", why="the record does not reach that far")
+        elif chain.upto(units, span.stop) != span.chain:
+            yield Gap(what=f"units up to {span.stop}", why="their chained digest does not match")
+
+
+def _marks(receipt: Receipt) -> Iterator[tuple[str, str]]:
+    for piece in receipt.pieces:
+        yield f"piece {piece.source!r}", piece.digest
+    if receipt.offers:
+        yield "offers", receipt.offers
+    if receipt.shape:
+        yield "shape", receipt.shape
+
+
+def _shown(receipt: Receipt, units: Log[Unit]) -> tuple[Unit | ContextMessage, ...]:
+    shown: list[Unit | ContextMessage] = []
     for span in receipt.spans:
         if span.insert is not None:
             shown.append(span.insert)
-            continue
-        if span.stop > len(units):
-            gaps.append(Gap(what=f"units {span.start} to {span.stop}", why="the record does not reach that far"))
-            continue
-        if chain.upto(units, span.stop) != span.chain:
-            gaps.append(Gap(what=f"units up to {span.stop}", why="their chained digest does not match"))
-        shown.extend(units[span.start : span.stop])
+        elif span.stop <= len(units):
+            shown.extend(units[span.start : span.stop])
     return tuple(shown)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Ask, Question
 from onrecord.conversation.messages import Round, ToolCall
 from onrecord.errors import FeatureFailed
 from onrecord.record.kinds import RoundSettled
-from onrecord.turn.askable import is_askable
+from onrecord.turn.askable import can_be_kept, is_askable
 from onrecord.turn.contained import fail
 from onrecord.turn.pause import Asking, can_ask, pause
 from onrecord.turn.turn import Turn
@@ -45,7 +44,7 @@ async def reply_hooks(
         if got is not before and got != before:
             if not isinstance(got, Round) or got.id != before.id:
                 raise FeatureFailed(hook.name, "reply", f"it returned {_named(got)}, not this round or an Ask")
-            if not _can_be_kept(got):
+            if not (can_be_kept(got, Round) and _calls_are_its_own(got)):
                 raise FeatureFailed(hook.name, "reply", "it returned a round that cannot be kept")
             turn.note(RoundSettled(round=_without_stale_native(before, got)))
     return None
@@ -55,15 +54,10 @@ def _named(got: object) -> str:
     return "another round" if isinstance(got, Round) else type(got).__name__
 
 
-def _can_be_kept(round_: Round) -> bool:
-    """Whether what a hook made of a round could be read again, and its calls can be told apart."""
-    try:
-        held = msgspec.json.decode(msgspec.json.encode(round_), type=Round)
-    except Exception:  # noqa: BLE001 - whatever the reason, it cannot be kept
-        return False
-    return len({call.id for call in held.calls}) == len(held.calls) and all(
-        call.id.startswith(f"{held.id}/c") for call in held.calls
-    )
+def _calls_are_its_own(round_: Round) -> bool:
+    """Whether the calls of a round can be told apart, from those of other rounds too."""
+    ids = [call.id for call in round_.calls]
+    return len(set(ids)) == len(ids) and all(id.startswith(f"{round_.id}/c") for id in ids)
 
 
 def _without_stale_native(before: Round, after: Round) -> Round:

@@ -11,6 +11,7 @@ from onrecord.errors import UsageError
 from onrecord.record.kinds import Pending
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.call import Handled, effect_key, finish_call, place_of, return_call
+from onrecord.turn.call_context import answer_name, answers_to
 from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
 from onrecord.turn.pause import pause, schema_mark
 from onrecord.turn.turn import Turn
@@ -78,8 +79,7 @@ async def _go_on(
         turn.values[call.id] = (handled.result, "")
     else:
         key = effect_key(turn, batch.verb, call)
-        count = sum(1 for name in turn.done if name.startswith(f"{key}/ask"))
-        turn.done[f"{key}/ask{count}"] = answer
+        turn.done[answer_name(key, answers_to(turn, key))] = answer
         asking = await resume_call(turn, batch, round_id, call, behind=HANDLER, cause=cause)
     return None if asking is None else pause(turn, asking, batch.verb, batch.data)
 

@@ -7,7 +7,7 @@ from onrecord.conversation.outgoing import Outgoing
 from onrecord.record.kinds import TextSaid
 from onrecord.turn.answer import with_blocks
 from onrecord.turn.director import Brief
-from onrecord.turn.listen import release, release_mark
+from onrecord.turn.listen import release_all
 from onrecord.turn.moments import Answer
 from onrecord.turn.turn import Turn
 
@@ -40,8 +40,4 @@ def say_text(
 
 def release_held(turn: Turn, text: str, shown: tuple[Text | Mark, ...]) -> None:
     """Shows an accepted draft to a live reader, at once."""
-    for item in shown or (Text(text),):
-        if isinstance(item, Mark):
-            release_mark(turn, item)
-        else:
-            release(turn, item.text)
+    release_all(turn, [item if isinstance(item, Mark) else item.text for item in shown] or [text])

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from onrecord.conversation.messages import Round
 from onrecord.conversation.usage import Usage
 from onrecord.models.request import Offer, Piece, Purpose, Reading, Request, Shape, TextFilter
-from onrecord.record.kinds import DataPatched, ModelReplied, ModelRequested, Pending, RoundSettled
+from onrecord.record.kinds import DataPatched, ModelReplied, Pending, RoundSettled
 from onrecord.turn.answer import correction, governed, run_output
 from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
 from onrecord.turn.contained import fail
@@ -19,7 +19,7 @@ from onrecord.turn.dispatch import Batch, dispatch, settle_rest
 from onrecord.turn.listen import Heard, heard_again, listen
 from onrecord.turn.moments import Answer, Revise, Stop
 from onrecord.turn.performed import SpeakDone
-from onrecord.turn.receipt import file_receipt
+from onrecord.turn.receipt import file_request
 from onrecord.turn.reply_hooks import reply_hooks
 from onrecord.turn.resume import resume_verb
 from onrecord.turn.saying import release_held, say_text
@@ -211,12 +211,7 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
         await warm_up(turn, got)
     turn.request = request = wired(got)
     turn.number += 1
-    receipt = file_receipt(turn, request, request.wire) if request.wire is not None else None
-    requested = turn.note(
-        ModelRequested(round=rid, purpose=purpose, model=request.model.card.name, receipt=receipt), where=where
-    )
-    turn.llm_calls += 1
-    turn.cause = requested.n
+    turn.cause = file_request(turn, request, rid).n
     heard = await listen(turn, request, rid, _filters(turn, request.shape), live=_streams(turn), where=where)
     turn.count(heard.usage)
     speaking.usage = heard.usage if speaking.usage is None else speaking.usage + (heard.usage or Usage())

@@ -40,14 +40,12 @@ class TurnStream(Generic[O]):
 
     def _emit(self, delta: Delta) -> None:
         self._buffer.append(delta)
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        self._wake()
 
     def _began(self, turn: Turn) -> None:
         self._turn = turn
         if self._left:
-            turn.interrupt(Interruption(id=f"{turn.id}/left", turn=turn.id, cause="left"))
+            _interrupt(turn)
 
     def _ended(self, task: asyncio.Task[TurnResult[O]]) -> None:
         if not task.cancelled():
@@ -130,8 +128,7 @@ class TurnStream(Generic[O]):
         if task is None or task.done():
             return
         if self._turn is not None:
-            turn = self._turn
-            turn.interrupt(Interruption(id=f"{turn.id}/left", turn=turn.id, cause="left"))
+            _interrupt(self._turn)
         await asyncio.wait([task])
 
     async def __aenter__(self) -> Self:
@@ -142,3 +139,7 @@ class TurnStream(Generic[O]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.leave()
+
+
+def _interrupt(turn: Turn) -> None:
+    turn.interrupt(Interruption(id=f"{turn.id}/left", turn=turn.id, cause="left"))

@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Answered, Ask, Input, Said, input_key, row_key, turn_id
+from onrecord.conversation.inputs import Answered, Ask, Input, Said, check_input, input_key, row_key, turn_id
 from onrecord.conversation.outgoing import Delta, Outcome
 from onrecord.errors import (
     ConfigurationError,
-    FeatureFailed,
     MessageDenied,
     ModelError,
     OnrecordError,
@@ -33,9 +32,8 @@ from onrecord.record.kinds import (
     TurnResumed,
 )
 from onrecord.session.session import Session
-from onrecord.timing import whole_ms
 from onrecord.turn import watching
-from onrecord.turn.contained import ends_take
+from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.effects import Effects
 from onrecord.turn.ending import end, nothing
 from onrecord.turn.moments import Allow, Deny, Stop
@@ -156,8 +154,7 @@ def _open(
         id=turn_id(base.key, row, number) if resumes is None else resumes.turn,
         input=input if resumes is None else resumes.input, context=order.context, options=options, emit=order.emit,
     )  # fmt: skip
-    turn.now, turn.may_ask = whole_ms(turn.now), order.may_ask
-    turn.first_now = turn.now
+    turn.may_ask = order.may_ask
     if isinstance(turn.input, Said):
         turn.speaks = turn.input.speaks
     if order.history is not None:
@@ -227,8 +224,10 @@ async def _direct(turn: Turn, stage: LiveStage) -> None:
         await director.direct(turn, stage)
     except OnrecordError:
         raise
-    except Exception as error:
-        raise FeatureFailed(type(director).__name__, "direct", type(error).__name__) from error
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError) and turn.interrupted is not None:
+            raise  # the take was left at a safe place, where nobody need have cancelled its task
+        fail(type(director).__name__, "direct", error)
     finally:
         stage.leave()
 
@@ -276,9 +275,11 @@ async def _input_hooks(turn: Turn, input: SomeInput) -> SomeInput:
 def _as_verdict(rule: str, verdict: object, kind: type) -> Allow[Any] | Deny:
     """What an input rule decided; whatever breaks its contract is a denial that says how."""
     if isinstance(verdict, Allow):
-        if verdict.value is UNSET or isinstance(verdict.value, kind):
+        fits = isinstance(verdict.value, kind)
+        if verdict.value is UNSET or (fits and _is_recordable(verdict.value)):
             return verdict
-        problem = f"it allowed a {type(verdict.value).__name__} in place of the input"
+        wrong = "that cannot be recorded" if fits else "in place of the input"
+        problem = f"it allowed a {type(verdict.value).__name__} {wrong}"
     elif isinstance(verdict, Deny):
         return verdict
     elif isinstance(verdict, Ask):
@@ -288,17 +289,25 @@ def _as_verdict(rule: str, verdict: object, kind: type) -> Allow[Any] | Deny:
     return Deny(f"rule {rule!r} failed: {problem}")
 
 
+def _is_recordable(input: Input) -> bool:
+    try:
+        check_input(input)
+    except UsageError:
+        return False
+    return True
+
+
 def _configure(turn: Turn) -> None:
     """``model=`` and ``instructions=`` that are functions of the turn are read here, once, and filed."""
     plan, about = turn.plan, dict[str, str]()
     if callable(plan.model):
-        chosen = plan.model(turn)
+        chosen = _called(turn, "model", plan.model)
         if not isinstance(chosen, str) and not hasattr(chosen, "card"):
             raise ConfigurationError(f"model= returned {type(chosen).__name__}, neither a name nor a model")
         turn.model = model_named(chosen) if isinstance(chosen, str) else cast(Model, chosen)
         about["model"] = turn.model.card.name
     if callable(plan.instructions):
-        said = plan.instructions(turn)
+        said = _called(turn, "instructions", plan.instructions)
         if not isinstance(said, str):
             raise ConfigurationError(f"instructions= returned {type(said).__name__}, not a text")
         turn.instructions = said
@@ -309,12 +318,21 @@ def _configure(turn: Turn) -> None:
         turn.note(Noted(by="configure", text="chosen for this turn", about=about))
 
 
+def _called(turn: Turn, what: str, function: Callable[[Turn], Any]) -> Any:
+    """What a function of the turn gives; what it raises is the agent's failure, and the take is kept."""
+    try:
+        return function(turn)
+    except OnrecordError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
+        fail(turn.spec.name, what, error)
+
+
 async def _uncancel(turn: Turn) -> None:
     """Takes back what the interruption did to the task, whether or not it has arrived there yet."""
-    if turn.task is None or not turn.cuts:
+    if turn.task is None or not turn.cut:
         return
-    for _ in range(turn.cuts):
-        turn.task.uncancel()
+    turn.task.uncancel()
     with suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
 

@@ -23,6 +23,7 @@ from onrecord.record.fold import Fold
 from onrecord.record.kinds import Pending
 from onrecord.session.folding import Working, apply
 from onrecord.session.session import Session
+from onrecord.timing import whole_ms
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.effects import Effects, made_once
@@ -52,7 +53,7 @@ class Turn:
 
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
-        "_now", "admitted", "answer", "asks", "cause", "children", "context", "cuts", "disarmed", "done",
+        "_now", "admitted", "answer", "asks", "cause", "children", "context", "cut", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "first_now", "harmless", "id", "ids", "ignored", "input",
         "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "may_ask", "messages",
         "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private",
@@ -68,7 +69,7 @@ class Turn:
         self.id, self.key, self.take, self.input = id, key, take, input
         self.context, self.options, self.emit, self.is_new = context, options, emit, is_new
         self._now = effects.now
-        self.now: datetime = effects.now()
+        self.now: datetime = whole_ms(effects.now())
         self.first_now: datetime = self.now
         self.spec: AgentSpec = plan.spec
         self.model: Model = cast(Model, plan.model)
@@ -114,7 +115,8 @@ class Turn:
         self.cause: int | None = None
         self.admitted: int | None = None
         self.n = self.number = self.asks = self.ids = 0
-        self.streamed = self.shielded = self.cuts = 0
+        self.streamed = self.shielded = 0
+        self.cut = False  # whether an interruption has cancelled the task
         self.looking = False  # whether a watcher is being shown an entry
         self.limit: asyncio.TimerHandle | None = None
 
@@ -202,7 +204,7 @@ class Turn:
 
     def _cut(self) -> None:
         if self.task is not None:
-            self.cuts += 1
+            self.cut = True
             self.task.cancel()
 
     def check_interrupted(self) -> None:

@@ -5,16 +5,17 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.conversation.inputs import Ask
+from onrecord.conversation.inputs import Ask, approved
 from onrecord.conversation.messages import Round, ToolCall
 from onrecord.conversation.usage import Usage
-from onrecord.governance.rules import before_tool
+from onrecord.governance.rules import before_tool, on_output
 from onrecord.record.kinds import ToolReturned
-from onrecord.testing import ScriptedModel, call, reply
-from onrecord.turn.moments import Allow, Deny, Hooks
+from onrecord.testing import FakeEffects, ScriptedModel, call, reply
+from onrecord.turn.moments import Allow, Answer, Deny, Hooks, Revise, Stop
+from onrecord.turn.take import Order, take
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Named, bodies, tool, turn
-from tests.turn.pausing.asking import answered, approve, asks
+from tests.turn.pausing.asking import answered, approve, asks, open_question
 
 pytestmark = pytest.mark.unit
 
@@ -66,3 +67,41 @@ async def test_a_halt_beside_a_question_ends_the_turn_when_it_is_answered() -> N
     agent = Agent(model, tools=tools, features=[strict])
     done = await answered(agent, await turn(agent), approved=True)
     assert (done.text, model.calls) == ("", ["speak"])
+
+
+async def test_a_stop_that_wraps_up_still_does_behind_a_question() -> None:
+    """The one last request comes once the question is answered."""
+
+    @before_tool
+    async def last(turn: Turn, call: ToolCall) -> Ask:
+        turn.stop(Stop("enough", wrap_up=True))
+        return Ask("Pay?")
+
+    model = ScriptedModel([call("pay")], "That is all.")
+    agent = Agent(model, tools=[tool("pay")], features=[last])
+    done = await answered(agent, await turn(agent), approved=True)
+    assert (done.text, model.calls) == ("That is all.", ["speak", "wrap_up"])
+
+
+async def test_every_attempt_at_an_answer_is_a_take_of_its_own() -> None:
+    """A take that was given up had its number; the next attempt goes on behind it."""
+    agent = Agent(ScriptedModel([call("pay")], "Paid."), tools=[tool("pay")], features=[approve("pay")])
+    paused = await turn(agent)
+    given = approved(open_question(paused), by="Ana")
+    assert paused.session is not None
+    done = await take(agent.plan, Order(input=given, session=paused.session, attempt=3), FakeEffects())
+    assert {entry.take for entry in paused.entries} == {1}
+    assert {entry.take for entry in done.entries} == {4}
+
+
+async def test_revisions_asked_for_before_a_pause_are_used_up_behind_it() -> None:
+    """All of them: the budget is the turn's."""
+
+    @on_output(revisions=2)
+    async def strict(turn: Turn, answer: Answer) -> Revise:
+        return Revise("no")
+
+    model = ScriptedModel("one", "two", [call("pay")], "three")
+    agent = Agent(model, tools=[tool("pay")], features=[strict, approve("pay")])
+    done = await answered(agent, await turn(agent), approved=True)
+    assert (done.text, model.calls) == ("three", ["speak"] * 4)

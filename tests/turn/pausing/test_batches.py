@@ -173,3 +173,11 @@ async def test_an_approved_call_may_still_be_denied_behind_the_asker() -> None:
     done = await answered(agent, paused, approved=True)
     assert (ran, done.status, statuses(done.session)) == ([], "silent", ["denied", "not_run"])
     checked(agent, paused, done)
+
+
+async def test_of_two_askers_the_first_in_call_order_holds_the_question() -> None:
+    """Also where it asks from its handler, and so later than the rule of the other."""
+    tools = [tool("a", lambda *_: Ask("Which?"), read_only=True), tool("b", read_only=True)]
+    agent = Agent(ScriptedModel([call("a"), call("b")]), tools=tools, features=[approve("b")])
+    question = open_question(await turn(agent))
+    assert (question.text, question.by) == ("Which?", "a")

@@ -195,3 +195,18 @@ async def test_a_cancelled_turn_is_simply_gone() -> None:
         await briefly()
     assert model.closed == ["CancelledError"]
     assert (await agent.turn("hi", session="s")).text == "hello"
+
+
+async def test_who_only_waits_for_the_result_leaves_alone() -> None:
+    """Somebody else reads on: the turn is theirs still."""
+    model = Halting(("he", "llo", WAIT, " world"))
+    reading = stream(Agent(model), session="s")
+
+    async def read() -> str:
+        return "".join([text async for text in reading.text])
+
+    reader, waiter = asyncio.ensure_future(read()), asyncio.ensure_future(reading.result())
+    await cancelled(waiter, model)
+    model.gate.set()
+    assert await reader == "hello world"
+    assert ((await reading.result()).status, model.closed) == ("answered", ["done"])
