@@ -253,10 +253,23 @@ def test_openrouter_asks_the_model_s_own_vendor_first() -> None:
     assert body["provider"] == {"order": ["minimax"], "allow_fallbacks": True}
 
 
-def test_an_address_that_is_none_is_refused_when_the_model_is_made() -> None:
-    """Not at its first call."""
-    with pytest.raises(ConfigurationError):
-        openai_compatible("localhost:8080", "m")
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "localhost:8080",
+        "ftp://host/v1",
+        "http://",
+        "http:///v1",
+        "http://[::1/v1",
+        "http://h:x/v1",
+        "http://h:99999/",
+    ],
+)
+def test_an_address_that_is_none_is_refused_when_the_model_is_made(address: str) -> None:
+    """Not at its first call, and in our own words."""
+    with pytest.raises(ConfigurationError, match="has no http address"):
+        openai_compatible(address, "m")
 
 
 async def test_what_is_available_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,14 +277,18 @@ async def test_what_is_available_is_told_with_the_reason(monkeypatch: pytest.Mon
     for name in ("OPENAI", "OPENROUTER", "DEEPSEEK", "GROQ", "ZAI"):
         monkeypatch.delenv(f"{name}_API_KEY", raising=False)
     monkeypatch.setenv("GROQ_API_KEY", SECRET)
+    monkeypatch.setenv("ZAI_API_KEY", " ")
     async with serving(answering(GOOD)) as server:
         for name in ("OLLAMA", "LLAMACPP", "VLLM"):
             monkeypatch.setenv(f"{name}_BASE_URL", "http://127.0.0.1:9/v1")
+        monkeypatch.setenv("LLAMACPP_BASE_URL", "http://127.0.0.1:port/v1")
         monkeypatch.setenv("VLLM_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
         found = {one.name: (one.usable, one.why) for one in available()}
     assert found["openai"] == (False, "set OPENAI_API_KEY")
     assert found["groq"] == (True, "GROQ_API_KEY is set")
+    assert found["zai"] == (False, "set ZAI_API_KEY")
     assert found["vllm"][0] is True
+    assert found["llamacpp"][0] is False
     assert found["ollama"][0] is False
     assert set(found) == {"openai", *VENDORS}
     assert SECRET not in str(found)
