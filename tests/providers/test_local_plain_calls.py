@@ -219,6 +219,17 @@ def test_definitions_move_to_the_root() -> None:
     assert called["properties"]["arguments"] == {"type": "object", "properties": call["properties"]}
 
 
+def test_two_tools_may_share_definitions_of_the_old_spelling() -> None:
+    """Definitions that refer to each other are the same ones in both schemas, and neither is given up."""
+    shared = {"Room": {"properties": {"view": {"$ref": "#/definitions/View"}}}, "View": {"enum": ["sea", "yard"]}}
+    typed = {"type": "object", "properties": {"room": {"$ref": "#/definitions/Room"}}, "definitions": shared}
+    sent = asked(offers=(offer("book", typed), offer("cancel", typed)), choice="required")
+    assert sent.shape is not None
+    assert sent.shape.schema["$defs"]["Room"] == {"properties": {"view": {"$ref": "#/$defs/View"}}}
+    for called in sent.shape.schema["anyOf"]:
+        assert called["properties"]["arguments"]["properties"] == {"room": {"$ref": "#/$defs/Room"}}
+
+
 @pytest.mark.parametrize(
     "awkward",
     [
