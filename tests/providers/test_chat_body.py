@@ -352,5 +352,7 @@ def test_a_card_says_what_openai_s_models_can_do() -> None:
     assert [cards[name].structured for name in cards] == ["json", "native", "native"]
     assert [cards[name].audio for name in cards] == [False, True, False]
     assert [cards[name].thinking for name in cards] == ["none", "none", "adaptive"]
-    assert openai_card("gpt-5-chat-latest")[0].thinking == "none"
+    for name in ("gpt-5-chat-latest", "gpt-5.1-chat-latest"):
+        chat = openai_card(name)[0]
+        assert (chat.thinking, chat.context_tokens) == ("none", 128_000)
     assert openai_card("unheard-of")[0].context_tokens is None
