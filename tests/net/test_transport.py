@@ -170,6 +170,13 @@ async def test_nobody_listens() -> None:
     assert "server runs" in error.hint
 
 
+async def test_an_address_in_numbers_is_told_apart_from_its_port() -> None:
+    """One of version 6 stands in brackets, as in the address."""
+    with pytest.raises(ModelError, match=r"^acme: \[::1\]:9 cannot be reached"):
+        async with post("http://[::1]:9/v1", BODY, headers=HEADERS, provider="acme"):
+            pass
+
+
 async def test_a_name_that_does_not_resolve() -> None:
     """Names of the reserved domain `invalid` exist nowhere."""
     with pytest.raises(ModelError, match=r"^acme: nowhere\.invalid has a name that cannot be resolved") as caught:
