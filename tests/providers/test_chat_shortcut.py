@@ -139,7 +139,15 @@ def test_a_server_whose_events_always_differ_is_read_the_long_way_after_a_while(
             data = f'{{"created":{n // same},"choices":[{{"delta":{{"content":"a"}}}}]}}'.encode()
             assert list(parser.feed(data)) == [TextChunk("a")]
         assert (parser._tries < 8) is kept
+        assert parser._tries <= 8
         assert (parser._matched > 0) is kept
+
+
+def test_nothing_is_read_after_the_end() -> None:
+    """An event like those before it neither."""
+    parser = Parser("acme", Dialect())
+    event = b'{"choices":[{"delta":{"content":"a"}}]}'
+    assert [list(parser.feed(data)) for data in (event, event, b"[DONE]", event)] == [[TextChunk("a")]] * 2 + [[]] * 2
 
 
 @pytest.mark.parametrize("middle", [b'a"b', b"a\\", b"a\x01", b"\xff", b'a","content":"b'])
