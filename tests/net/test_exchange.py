@@ -16,6 +16,7 @@ from onrecord.net.silence import Alarm
 pytestmark = pytest.mark.unit
 
 URL = "http://host/v1"
+LONG = {"content-length": "2"}
 
 
 class Body:
@@ -76,7 +77,16 @@ async def test_it_asks_again_once_however_stale_the_next_connection_is() -> None
     assert not client.alarm._watches
 
 
-@pytest.mark.parametrize("headers", [{"content-length": "2"}, {"transfer-encoding": "chunked"}])
+async def test_an_answer_of_just_the_limit_is_whole_and_one_byte_more_is_told() -> None:
+    """A limit that is reached between two pieces cuts nothing off in silence."""
+    async with asking(Played(asyncio.get_running_loop(), LONG)) as reply:
+        assert await reply.read(2) == b"ab"
+    async with asking(Played(asyncio.get_running_loop(), LONG)) as reply:
+        with pytest.raises(ModelError, match="more than 1 bytes"):
+            await reply.read(1)
+
+
+@pytest.mark.parametrize("headers", [LONG, {"transfer-encoding": "chunked"}])
 async def test_a_reset_behind_the_stated_end_is_no_failure(headers: dict[str, str]) -> None:
     """The answer is whole by its own account; only where the connection's end is its end does a reset cut it."""
     async with asking(Played(asyncio.get_running_loop(), headers)) as reply:

@@ -199,6 +199,7 @@ async def test_keep_alives_alone_end_too() -> None:
         for _ in range(6):
             await peer.send(chunk(b"data: 1\n\n"))
             await asyncio.sleep(0.03)
+            await peer.send(chunk(b": ping\n\n"))
         for _ in range(100):
             await peer.send(chunk(b": ping\n\n"))
             await asyncio.sleep(0.01)

@@ -64,6 +64,11 @@ def test_sources_of_the_text_are_citations() -> None:
     annotations = [{"type": "url_citation", "url_citation": about}, {}]
     chunks = read(event({"content": "Sunny.", "annotations": annotations}), STOP)
     assert chunks[1] == CitationChunk((Citation(url="https://e.test/a", title="A", start=0, stop=6),))
+    about |= {"start_index": True, "end_index": "6"}  # no places
+    chunks = read(event({"content": "Sunny.", "annotations": annotations}), STOP)
+    assert chunks[1] == CitationChunk((Citation(url="https://e.test/a", title="A", start=0, stop=0),))
+    assert isinstance(chunks[1], CitationChunk)
+    assert type(chunks[1].citations[0].start) is int
 
 
 def test_only_the_first_choice_is_read() -> None:

@@ -143,11 +143,13 @@ def test_a_server_whose_events_always_differ_is_read_the_long_way_after_a_while(
         assert (parser._matched > 0) is kept
 
 
-def test_nothing_is_read_after_the_end() -> None:
-    """An event like those before it neither."""
-    parser = Parser("acme", Dialect())
-    event = b'{"choices":[{"delta":{"content":"a"}}]}'
-    assert [list(parser.feed(data)) for data in (event, event, b"[DONE]", event)] == [[TextChunk("a")]] * 2 + [[]] * 2
+def test_what_follows_the_padding_is_not_passed_over() -> None:
+    """Padding is letters and digits up to the end of the event; an error behind it is an error."""
+    said = b'{"choices":[{"delta":{"content":"a"}}],"obfuscation":"%b"}'
+    events = [said % b"xx", said % b"x", said % b"", said % b'x","error":"failed']
+    chunks, (kind, *_) = outcome(Parser("acme", Dialect()), events)
+    assert chunks == [TextChunk("a")] * 3
+    assert kind != "ended"
 
 
 @pytest.mark.parametrize("middle", [b'a"b', b"a\\", b"a\x01", b"\xff", b'a","content":"b'])
