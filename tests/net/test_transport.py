@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from onrecord.errors import ModelError
+from onrecord.net import transport
 from onrecord.net.transport import close, get, post, prewarm
 from tests.net.asking import BODY, HEADERS, ask, refused
 from tests.net.loopback import JSON, OK, Loopback, answering, serving
@@ -192,6 +193,16 @@ async def test_addresses_that_are_none(url: str) -> None:
         async with post(url, BODY, headers=HEADERS, provider="acme"):
             pass
     assert caught.value.kind == "invalid"
+
+
+async def test_addresses_kept_are_few() -> None:
+    """Addresses that change all the time do not fill the memory."""
+    await prewarm()
+    client = transport._clients.now(asyncio.get_running_loop())
+    assert client is not None
+    for n in range(600):
+        assert client.endpoint(f"http://host/{n}") is not None
+    assert len(client._endpoints) <= 256
 
 
 async def test_a_header_with_a_line_break() -> None:

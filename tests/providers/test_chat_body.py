@@ -333,6 +333,14 @@ def test_extra_fields_win_over_settings_and_never_stand_twice() -> None:
     assert json.loads(raw)["stream_options"] is None
 
 
+def test_what_is_kept_of_settings_that_change_all_the_time_is_little() -> None:
+    """Each has bytes of its own, and the memory of them is bounded."""
+    wire = projection()
+    for seed in range(200):
+        assert body_of(request(user("hi"), settings=Settings(seed=seed)), wire)["seed"] == seed
+    assert len(wire._tails) <= 64
+
+
 @pytest.mark.parametrize("name", ["model", "messages", "stream"])
 def test_extra_fields_that_the_request_decides_are_refused(name: str) -> None:
     """With words, before anything is sent."""

@@ -72,6 +72,22 @@ async def test_connections_are_used_again() -> None:
         assert server.connections == 1
 
 
+async def test_a_connection_whose_answer_ends_a_little_later_is_used_again() -> None:
+    """The reply is over at its end mark; the rest of the answer is waited for, though not for long."""
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.send(SSE_HEAD + chunk(HELLO))
+            await asyncio.sleep(0.02)
+            await peer.send(LAST_CHUNK)
+
+    async with serving(script) as server:
+        model = model_at(server)
+        assert [await ask(model), await ask(model)] == [SAID, SAID]
+        assert server.connections == 1
+
+
 async def test_what_a_request_shows_is_stable_once_it_was_sent() -> None:
     """Looking at the bytes is not sending them."""
     async with serving(answering(GOOD)) as server:
@@ -88,6 +104,9 @@ async def test_b5_a_request_that_cannot_be_carried_is_never_sent() -> None:
             await ask(model_at(server), request(user("read", File(url="https://e.test/a"))))
         assert caught.value.kind == "invalid"
         assert "a file by URL" in str(caught.value)
+        with pytest.raises(ModelError) as caught:
+            await ask(model_at(server), request(*[user("read", File(url=f"https://e.test/{n}")) for n in range(9)]))
+        assert str(caught.value).count("a file by URL") == 1  # told once, however often it is there
         assert server.requests == []
 
 
