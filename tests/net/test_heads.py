@@ -45,6 +45,16 @@ async def test_the_second_request_says_what_the_first_said(known: list[bytes]) -
         assert server.connections == 1
 
 
+async def test_a_large_body_is_the_client_s(known: list[bytes]) -> None:
+    """It goes out in slices, on the same connection; one of just the size for a single piece does not."""
+    async with serving(answering(OK)) as server:
+        for size in (1, transport.WHOLE, transport.WHOLE + 1):
+            assert await ask(server, bytes(size)) == JSON
+        assert [len(asked.body) for asked in server.requests] == [1, transport.WHOLE, transport.WHOLE + 1]
+        assert len(known) == 1
+        assert server.connections == 1
+
+
 async def test_other_headers_are_another_request(known: list[bytes]) -> None:
     """A key that changed goes out, at once and again."""
     async with serving(answering(OK)) as server:

@@ -95,6 +95,23 @@ async def test_the_loop_runs_on_while_a_large_body_goes_out() -> None:
     assert ticks > 20
 
 
+async def test_a_connection_given_up_says_no_more() -> None:
+    """Neither unsent bytes nor a farewell keep it open: it is aborted, not closed when all is said."""
+    ends: list[str] = []
+
+    class Line(asyncio.Transport):
+        def abort(self) -> None:
+            ends.append("abort")
+
+        def close(self) -> None:
+            ends.append("close")
+
+    wire = transport._wire_class()(loop=asyncio.get_running_loop())
+    wire.connection_made(Line())
+    wire.close()
+    assert ends == ["abort"]
+
+
 async def test_a_redirect_is_an_answer() -> None:
     """Nothing is followed, with a key in the header least of all."""
     moved = b"HTTP/1.1 307 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
@@ -156,9 +173,10 @@ async def test_heads_that_cannot_be_read(answer: bytes) -> None:
 
 
 async def test_a_long_header_in_reason_is_read() -> None:
-    """Providers put a few kilobytes into one header."""
-    async with serving(answering(OK.replace(b"OK\r\n", b"OK\r\nX-Policy: " + b"x" * 20_000 + b"\r\n", 1))) as server:
-        assert await ask(server) == JSON
+    """Providers put a few kilobytes into one header, and proxies into the words behind the status."""
+    for more in (b"\r\nX-Policy: ", b" "):
+        async with serving(answering(OK.replace(b"OK\r\n", b"OK" + more + b"x" * 20_000 + b"\r\n", 1))) as server:
+            assert [await ask(server), await ask(server)] == [JSON, JSON]
 
 
 async def test_nobody_listens() -> None:
