@@ -186,7 +186,7 @@ def test_usage_counts_cached_and_reasoning_tokens() -> None:
 
 def test_cached_tokens_are_read_from_the_field_of_deepseek_too() -> None:
     """Where the details have none."""
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_cache_hit_tokens": 7}
+    usage: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_cache_hit_tokens": 7}
     for told in (usage, usage | {"prompt_tokens_details": {}}, usage | {"prompt_tokens_details": {"cached_tokens": 0}}):
         assert end_of(event({"content": "a"}, "stop", usage=told)).usage == Usage(
             input_tokens=10, output_tokens=5, cached_input_tokens=7

@@ -43,6 +43,18 @@ def test_a_head_that_is_not_understood_is_left_to_llama_cpp(data: bytes) -> None
     assert read_head(data) == GgufHead()
 
 
+def test_facts_behind_some_kilobytes_of_others_are_found(tmp_path: Path) -> None:
+    """Licences and descriptions stand before the vocabulary too."""
+    file = tmp_path / "m.gguf"
+    told = (
+        fact("general.license", "x" * 20_000),
+        fact("general.architecture", "llama"),
+        fact("llama.context_length", 99),
+    )
+    file.write_bytes(head(*told))
+    assert check_gguf(file).context_tokens == 99
+
+
 def test_facts_read_before_the_head_ends_are_kept() -> None:
     """A head longer than what was read loses only its rest."""
     cut = head(fact("general.architecture", "llama"), fact("general.name", "Cut off"))[:-3]
@@ -139,6 +151,13 @@ def test_a_later_part_names_the_first(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="a later part") as caught:
         local(tmp_path / "big-00002-of-00003.gguf")
     assert caught.value.hint.endswith("big-00001-of-00003.gguf'")
+
+
+def test_the_first_part_is_the_model(tmp_path: Path) -> None:
+    """llama.cpp finds the others beside it."""
+    file = tmp_path / "m-00001-of-00003.gguf"
+    file.write_bytes(model_head())
+    assert local(file).card.model == file.name
 
 
 def test_no_name_at_all() -> None:

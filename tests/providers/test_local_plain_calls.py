@@ -16,7 +16,7 @@ from onrecord.models.chunks import CallChunk, Chunk, Finished, NativeItem, TextC
 from onrecord.models.model import Model, ModelCard
 from onrecord.models.request import Offer, Piece, Reading, Request, Settings, Shape, Span, ToolSpec, View, Wire
 from onrecord.providers.local.plain_calls import PlainCalls
-from onrecord.tools.tool import Tool
+from onrecord.tools.tool import Flag, Tool
 
 pytestmark = pytest.mark.unit
 
@@ -53,7 +53,7 @@ def _unused(_args: Mapping[str, Json], _ctx: object) -> None:
     raise AssertionError
 
 
-def offer(name: str = "weather", schema: Mapping[str, Json] = CITY, *, read_only: bool = True) -> Offer:
+def offer(name: str = "weather", schema: Mapping[str, Json] = CITY, *, read_only: Flag = True) -> Offer:
     """A tool as a request offers it."""
     return Offer(
         tool=Tool(name, _unused, parameters=schema, read_only=read_only),
@@ -108,10 +108,12 @@ async def test_calls_in_the_text_become_calls() -> None:
 
 
 async def test_after_other_words_only_harmless_tools_count() -> None:
-    """A call that is shown as an example must not book a room."""
+    """A call that is shown as an example must not book a room, nor one whose arguments decide what it does."""
     pieces: list[Chunk] = [TextChunk(f"You can use this:\n{CALL}"), Finished()]
-    found = await said(*pieces, offers=(offer(read_only=False),))
-    assert "".join(chunk.text for chunk in found if isinstance(chunk, TextChunk)) == f"You can use this:\n{CALL}"
+    flags: tuple[Flag, ...] = (False, lambda _args: True)
+    for read_only in flags:
+        found = await said(*pieces, offers=(offer(read_only=read_only),))
+        assert "".join(chunk.text for chunk in found if isinstance(chunk, TextChunk)) == f"You can use this:\n{CALL}"
     assert FOUND in await said(*pieces, offers=(offer(),))
 
 
