@@ -96,7 +96,8 @@ def test_lines_of_data_are_joined() -> None:
 
 def test_events_without_data_are_dropped() -> None:
     """Among others of the plainest shape too."""
-    assert parse(b"data: \n\ndata: a\n\ndata:\n\ndata: \n\ndata: b\n\n") == [b"a", b"b"]
+    assert parse(b"data: \n\ndata: a\n\ndata: \n\ndata: b\n\n") == [b"a", b"b"]
+    assert parse(b"data:\n\ndata: a\n\nid: 1\n\n") == [b"a"]
 
 
 def test_an_error_event_can_be_told_from_others() -> None:
