@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,7 +40,18 @@ async def test_the_second_request_says_what_the_first_said(known: list[bytes]) -
         assert len(known) == 1
         assert second.line == first.line
         assert second.fields == {**first.fields, "content-length": str(len(BODY) + 1)}
+        assert second.head.lower().count(b"\r\ncontent-length:") == 1
         assert second.body == BODY + b" "
+        assert server.connections == 1
+
+
+async def test_a_large_body_is_the_client_s(known: list[bytes]) -> None:
+    """It goes out in slices, on the same connection; one of just the size for a single piece does not."""
+    async with serving(answering(OK)) as server:
+        for size in (1, transport.WHOLE, transport.WHOLE + 1):
+            assert await ask(server, bytes(size)) == JSON
+        assert [len(asked.body) for asked in server.requests] == [1, transport.WHOLE, transport.WHOLE + 1]
+        assert len(known) == 1
         assert server.connections == 1
 
 
@@ -91,6 +103,37 @@ async def test_an_answer_that_only_promises_another(known: list[bytes]) -> None:
     async with serving(script) as server:
         assert [await ask(server), await ask(server)] == [JSON, JSON]
         assert len(known) == 1
+
+
+async def test_an_answer_of_no_stated_length(known: list[bytes]) -> None:
+    """It goes on until its connection ends, as the first answer of a connection may."""
+
+    async def until_the_end(peer: Peer) -> None:
+        await peer.send(b"HTTP/1.1 200 OK\r\n\r\n" + JSON[:4])
+        await peer.send(JSON[4:])
+
+    async with serving(_once_then(until_the_end)) as server:
+        assert [await ask(server), await ask(server)] == [JSON, JSON]
+        assert len(known) == 1
+        assert server.connections == 1
+
+
+async def test_a_connection_that_still_sends_or_is_gone_is_not_used_again() -> None:
+    """It is closed, nothing is written to it, and the client is left to open another."""
+    closed: list[bool] = []
+
+    class Connector:
+        def __init__(self, *, paused: bool, connected: bool) -> None:
+            wire = SimpleNamespace(writing_paused=paused, is_connected=lambda: connected)
+            self._kept = SimpleNamespace(protocol=wire, close=lambda: closed.append(True))
+
+        async def _get(self, key: object, traces: object) -> SimpleNamespace:
+            return self._kept
+
+    known, body = heads.Known("key", "POST / HTTP/1.1", {}), SimpleNamespace(content=BODY)
+    assert await heads.ask_again(Connector(paused=True, connected=True), known, body, 1 << 15) is None
+    assert await heads.ask_again(Connector(paused=False, connected=False), known, body, 1 << 15) is None
+    assert closed == [True, True]
 
 
 async def _second(server: Loopback) -> ModelError:

@@ -50,6 +50,14 @@ async def test_the_accounts_are_those_of_the_clients_own_read(chunks: tuple[byte
     assert [await ours.readchunk() for _ in range(2)] == [await theirs.readchunk() for _ in range(2)]
 
 
+async def test_what_was_taken_in_part_is_not_taken_again() -> None:
+    """A piece of which a reader had the beginning gives its rest."""
+    stream = stream_of(b"abc", b"def")
+    assert await stream.read(2) == b"ab"
+    assert await taker(stream)() == b"cdef"
+    assert not stream._size
+
+
 async def test_it_waits_until_something_comes() -> None:
     """Nothing there is no end; the end is an empty piece."""
     stream = stream_of()

@@ -21,6 +21,7 @@ P = "http://proxy:3128"
         ({"https_proxy": "", "HTTPS_PROXY": P}, "https", None),
         ({"ALL_PROXY": P}, "https", P),
         ({"all_proxy": P}, "http", P),
+        ({"all_proxy": "", "ALL_PROXY": P}, "https", None),
         ({"HTTP_PROXY": "proxy:3128"}, "http", P),
         ({"HTTP_PROXY": P, "REQUEST_METHOD": "GET"}, "http", None),
         ({"http_proxy": P, "REQUEST_METHOD": "GET"}, "http", P),

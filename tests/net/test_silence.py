@@ -71,5 +71,6 @@ async def test_each_is_noticed_in_its_own_time() -> None:
     assert not quiet.failed
     assert short.expired
     alarm.stop()
+    waiting(alarm, 0.01)  # looked at alone
     await asyncio.sleep(0.1)
     assert not spared.failed

@@ -85,11 +85,19 @@ def test_an_event_is_given_as_soon_as_its_blank_line_is_there() -> None:
     assert parser.feed(b"data: one\n\nda") == [b"one"]
     assert parser.feed(b"ta: two\r\n\r") == [b"two"]
     assert parser.feed(b"\ndata: three\n\n") == [b"three"]
+    assert parser.feed(b"data: four\n") == []
+    assert parser.feed(b"\n") == [b"four"]
 
 
 def test_lines_of_data_are_joined() -> None:
     """Several data lines of one event become one, comments and other fields do not."""
     assert parse(b": hello\nid: 7\ndata: {\nretry: 10\ndata: }\n\n") == [b"{\n}"]
+
+
+def test_events_without_data_are_dropped() -> None:
+    """Among others of the plainest shape too."""
+    assert parse(b"data: \n\ndata: a\n\ndata: \n\ndata: b\n\n") == [b"a", b"b"]
+    assert parse(b"data:\n\ndata: a\n\nid: 1\n\n") == [b"a"]
 
 
 def test_an_error_event_can_be_told_from_others() -> None:
@@ -109,6 +117,7 @@ def test_an_event_over_the_limit_is_refused(step: int) -> None:
     """The limit holds for one event, not for the stream, and for what has not ended yet."""
     small = b"data: " + b"x" * 80 + b"\n\n"
     assert len(parse(small * 50, max_event=100)) == 50
+    assert len(parse(small * 50, max_event=len(small) - 2)) == 50
     big = b"data: " + b"x" * 200
     pieces = [big[start : start + step] for start in range(0, len(big), step)]
     with pytest.raises(EventTooLarge):

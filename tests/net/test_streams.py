@@ -198,7 +198,9 @@ async def test_keep_alives_alone_end_too() -> None:
         await peer.send(SSE_HEAD)
         for _ in range(6):
             await peer.send(chunk(b"data: 1\n\n"))
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.02)
+            await peer.send(chunk(b": ping\n\n"))
+            await asyncio.sleep(0.02)
         for _ in range(100):
             await peer.send(chunk(b": ping\n\n"))
             await asyncio.sleep(0.01)

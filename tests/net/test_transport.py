@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from onrecord.errors import ModelError
+from onrecord.net import transport
 from onrecord.net.transport import close, get, post, prewarm
 from tests.net.asking import BODY, HEADERS, ask, refused
 from tests.net.loopback import JSON, OK, Loopback, answering, serving
@@ -94,6 +95,23 @@ async def test_the_loop_runs_on_while_a_large_body_goes_out() -> None:
     assert ticks > 20
 
 
+async def test_a_connection_given_up_says_no_more() -> None:
+    """Neither unsent bytes nor a farewell keep it open: it is aborted, not closed when all is said."""
+    ends: list[str] = []
+
+    class Line(asyncio.Transport):
+        def abort(self) -> None:
+            ends.append("abort")
+
+        def close(self) -> None:
+            ends.append("close")
+
+    wire = transport._wire_class()(loop=asyncio.get_running_loop())
+    wire.connection_made(Line())
+    wire.close()
+    assert ends == ["abort"]
+
+
 async def test_a_redirect_is_an_answer() -> None:
     """Nothing is followed, with a key in the header least of all."""
     moved = b"HTTP/1.1 307 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
@@ -155,9 +173,10 @@ async def test_heads_that_cannot_be_read(answer: bytes) -> None:
 
 
 async def test_a_long_header_in_reason_is_read() -> None:
-    """Providers put a few kilobytes into one header."""
-    async with serving(answering(OK.replace(b"OK\r\n", b"OK\r\nX-Policy: " + b"x" * 20_000 + b"\r\n", 1))) as server:
-        assert await ask(server) == JSON
+    """Providers put a few kilobytes into one header, and proxies into the words behind the status."""
+    for more in (b"\r\nX-Policy: ", b" "):
+        async with serving(answering(OK.replace(b"OK\r\n", b"OK" + more + b"x" * 20_000 + b"\r\n", 1))) as server:
+            assert [await ask(server), await ask(server)] == [JSON, JSON]
 
 
 async def test_nobody_listens() -> None:
@@ -168,6 +187,13 @@ async def test_nobody_listens() -> None:
     assert error.kind == "network"
     assert "connection refused" in str(error)
     assert "server runs" in error.hint
+
+
+async def test_an_address_in_numbers_is_told_apart_from_its_port() -> None:
+    """One of version 6 stands in brackets, as in the address."""
+    with pytest.raises(ModelError, match=r"^acme: \[::1\]:9 cannot be reached"):
+        async with post("http://[::1]:9/v1", BODY, headers=HEADERS, provider="acme"):
+            pass
 
 
 async def test_a_name_that_does_not_resolve() -> None:
@@ -185,6 +211,16 @@ async def test_addresses_that_are_none(url: str) -> None:
         async with post(url, BODY, headers=HEADERS, provider="acme"):
             pass
     assert caught.value.kind == "invalid"
+
+
+async def test_addresses_kept_are_few() -> None:
+    """Addresses that change all the time do not fill the memory."""
+    await prewarm()
+    client = transport._clients.now(asyncio.get_running_loop())
+    assert client is not None
+    for n in range(600):
+        assert client.endpoint(f"http://host/{n}") is not None
+    assert len(client._endpoints) <= 256
 
 
 async def test_a_header_with_a_line_break() -> None:

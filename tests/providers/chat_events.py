@@ -23,9 +23,10 @@ USAGE = {
 
 
 def event(delta: Any = None, finish: str | None = None, **fields: Any) -> bytes:
-    """One event with one choice."""
+    """One event with one choice, without blanks, as servers write it: the parser's short way is for these."""
     choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
-    return json.dumps({"id": "x", "model": "m-1", "choices": [choice], **fields}).encode()
+    whole = {"id": "x", "model": "m-1", "choices": [choice], **fields}
+    return json.dumps(whole, separators=(",", ":")).encode()
 
 
 def fragment(

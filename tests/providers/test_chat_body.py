@@ -177,6 +177,31 @@ def test_a_tool_without_a_description_has_none_on_the_wire() -> None:
     assert sent["function"] == {"name": "price", "parameters": {"type": "object", "properties": {}}}
 
 
+def test_requests_that_differ_in_their_choice_alone_have_bodies_of_their_own() -> None:
+    """What is kept of one is not taken for the other."""
+    wire, tool, settings = projection(), offer(), Settings(seed=1)
+    for choice, sent in (("auto", None), ("required", "required"), ("none", "none"), ("auto", None)):
+        asked = request(user("hi"), offers=(tool,), settings=settings, choice=choice)
+        assert body_of(asked, wire).get("tool_choice") == sent
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        projection(dialect=Dialect(developer=True)),
+        projection(dialect=Dialect(one_system=True)),
+        projection(replace(CARD, arrays=False)),
+        projection(replace(CARD, images=False)),
+    ],
+)
+def test_models_that_write_units_differently_share_no_bytes(other: ChatProjection) -> None:
+    """A conversation that changes its model, and back, is written for each as if it had no other."""
+    shown = (user("hi"), context("be brief", "developer"), user("see", Image(url="https://e.test/a.png"), id="u1"))
+    both = Conversation.of(shown)
+    for wire in (projection(), other, projection()):
+        assert wire.wire(request(conversation=both)) == wire.wire(request(*shown))
+
+
 def test_a_card_without_tools_leaves_tools_and_choice_out_together() -> None:
     """A choice that insists on one is refused with words."""
     wire = projection(replace(CARD, tools=False))
@@ -205,6 +230,8 @@ def test_a_shape_is_asked_for_as_the_card_says() -> None:
     native = body_of(asked)
     assert native["response_format"]["json_schema"]["name"] == "an_answer_"
     assert native["messages"][0]["content"] == "Be good."
+    long = body_of(request(user("hi"), shape=shape(name="n" * 65)))["response_format"]["json_schema"]
+    assert long["name"] == "n" * 64
     for structured, sent in (("json", {"type": "json_object"}), ("prompt", None)):
         body = body_of(asked, projection(replace(CARD, structured=structured)))
         assert body.get("response_format") == sent
@@ -235,6 +262,8 @@ def test_a_shape_beside_tools_goes_into_the_prompt_where_both_do_not_go_together
         ({**CLOSED, "properties": {"a": {"anyOf": [CLOSED, {"type": "null"}]}}}, True),
         ({**CLOSED, "properties": {"a": {"anyOf": [{"type": "object"}, {"type": "null"}]}}}, False),
         ({**CLOSED, "$defs": {"b": {"type": "object", "properties": {"c": {}}}}}, False),
+        ({**CLOSED, "definitions": {"b": {"type": "object", "properties": {"c": {}}}}}, False),
+        ({**CLOSED, "properties": {"a": {"type": ["object", "null"]}}}, False),
         ({**CLOSED, "allOf": []}, False),
         ({"type": "array", "items": {"type": "object", "properties": {"c": {}}}}, False),
         ({"type": "string"}, True),
@@ -333,6 +362,14 @@ def test_extra_fields_win_over_settings_and_never_stand_twice() -> None:
     assert json.loads(raw)["stream_options"] is None
 
 
+def test_what_is_kept_of_settings_that_change_all_the_time_is_little() -> None:
+    """Each has bytes of its own, and the memory of them is bounded."""
+    wire = projection()
+    for seed in range(200):
+        assert body_of(request(user("hi"), settings=Settings(seed=seed)), wire)["seed"] == seed
+    assert len(wire._tails) <= 64
+
+
 @pytest.mark.parametrize("name", ["model", "messages", "stream"])
 def test_extra_fields_that_the_request_decides_are_refused(name: str) -> None:
     """With words, before anything is sent."""
@@ -352,5 +389,7 @@ def test_a_card_says_what_openai_s_models_can_do() -> None:
     assert [cards[name].structured for name in cards] == ["json", "native", "native"]
     assert [cards[name].audio for name in cards] == [False, True, False]
     assert [cards[name].thinking for name in cards] == ["none", "none", "adaptive"]
-    assert openai_card("gpt-5-chat-latest")[0].thinking == "none"
+    for name in ("gpt-5-chat-latest", "gpt-5.1-chat-latest"):
+        chat = openai_card(name)[0]
+        assert (chat.thinking, chat.context_tokens) == ("none", 128_000)
     assert openai_card("unheard-of")[0].context_tokens is None

@@ -43,7 +43,19 @@ async def test_a_failed_status_whose_body_never_ends_is_still_told() -> None:
         await peer.send(b"HTTP/1.1 500 X\r\nContent-Length: 100\r\n\r\nhalf")
         peer.reset()
 
-    assert (await failure(script)).status == 500
+    error = await failure(script)
+    assert (error.status, error.kind) == (500, "overload")
+
+
+async def test_a_cut_before_anything_was_said_has_not_started() -> None:
+    """Events that only open the reply are nothing anyone was shown, so the request may be made again."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(SSE_HEAD + chunk(sse(delta("", role="assistant"))[:-16]))
+
+    error = await failure(script)
+    assert (error.kind, error.started) == ("network", False)
 
 
 @pytest.mark.parametrize("cut", range(0, len(HELLO) - 14, 37))

@@ -24,6 +24,11 @@ def native_of(*deltas: Any, dialect: Dialect = KEEPING) -> Any:
     return items[0] if items else None
 
 
+def late(**fields: Any) -> Any:
+    """A fragment with fields that may be null; by itself it ends the arguments."""
+    return {"tool_calls": [{"index": 0, "function": {"arguments": "}"}, **fields}]}
+
+
 def test_a_plain_reply_needs_no_native_item() -> None:
     """Its portable form says as much, and costs no memory."""
     assert native_of({"content": "a"}) is None
@@ -68,6 +73,9 @@ def test_a_signed_call_goes_back_with_its_signature() -> None:
     extra = {"google": {"thought_signature": "s"}}
     item = native_of(fragment(0, "a", "f", "{}", extra_content=extra), dialect=Dialect())
     assert item["tool_calls"][0]["extra_content"] == extra
+    item = native_of(fragment(0, "a", "f", "{", extra_content=extra), late(extra_content=None), dialect=Dialect())
+    assert item["tool_calls"][0]["extra_content"] == extra
+    assert native_of(late(extra_content=None, id="a", function={"name": "f"}), dialect=Dialect()) is None
 
 
 def test_a_reply_whose_native_form_could_be_refused_later_has_none() -> None:

@@ -64,6 +64,11 @@ def test_sources_of_the_text_are_citations() -> None:
     annotations = [{"type": "url_citation", "url_citation": about}, {}]
     chunks = read(event({"content": "Sunny.", "annotations": annotations}), STOP)
     assert chunks[1] == CitationChunk((Citation(url="https://e.test/a", title="A", start=0, stop=6),))
+    about |= {"start_index": True, "end_index": "6"}  # no places
+    chunks = read(event({"content": "Sunny.", "annotations": annotations}), STOP)
+    assert chunks[1] == CitationChunk((Citation(url="https://e.test/a", title="A", start=0, stop=0),))
+    assert isinstance(chunks[1], CitationChunk)
+    assert type(chunks[1].citations[0].start) is int
 
 
 def test_only_the_first_choice_is_read() -> None:
@@ -181,10 +186,11 @@ def test_usage_counts_cached_and_reasoning_tokens() -> None:
 
 def test_cached_tokens_are_read_from_the_field_of_deepseek_too() -> None:
     """Where the details have none."""
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_cache_hit_tokens": 7}
-    assert end_of(event({"content": "a"}, "stop", usage=usage)).usage == Usage(
-        input_tokens=10, output_tokens=5, cached_input_tokens=7
-    )
+    usage: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_cache_hit_tokens": 7}
+    for told in (usage, usage | {"prompt_tokens_details": {}}, usage | {"prompt_tokens_details": {"cached_tokens": 0}}):
+        assert end_of(event({"content": "a"}, "stop", usage=told)).usage == Usage(
+            input_tokens=10, output_tokens=5, cached_input_tokens=7
+        )
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,17 @@ def test_a_server_whose_events_always_differ_is_read_the_long_way_after_a_while(
             data = f'{{"created":{n // same},"choices":[{{"delta":{{"content":"a"}}}}]}}'.encode()
             assert list(parser.feed(data)) == [TextChunk("a")]
         assert (parser._tries < 8) is kept
+        assert parser._tries <= 8
         assert (parser._matched > 0) is kept
+
+
+def test_what_follows_the_padding_is_not_passed_over() -> None:
+    """Padding is letters and digits up to the end of the event; an error behind it is an error."""
+    said = b'{"choices":[{"delta":{"content":"a"}}],"obfuscation":"%b"}'
+    events = [said % b"xx", said % b"x", said % b"", said % b'x","error":"failed']
+    chunks, (kind, *_) = outcome(Parser("acme", Dialect()), events)
+    assert chunks == [TextChunk("a")] * 3
+    assert kind != "ended"
 
 
 @pytest.mark.parametrize("middle", [b'a"b', b"a\\", b"a\x01", b"\xff", b'a","content":"b'])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from struct import pack
 
 import pytest
 
@@ -10,7 +11,7 @@ from onrecord.errors import ConfigurationError, MissingDependency
 from onrecord.models.names import model_named
 from onrecord.providers.local.client import local, named
 from onrecord.providers.local.gguf import GgufHead, check_gguf, read_head
-from tests.providers.gguf_files import WHEEL, fact, head, model_head
+from tests.providers.gguf_files import WHEEL, fact, head, model_head, string
 
 pytestmark = pytest.mark.integration
 
@@ -34,11 +35,24 @@ def test_the_head_says_what_a_file_is() -> None:
         head(fact("general.tags", ["x"]), count=1)[:-1],
         head(b"\x01\x00\x00\x00\x00\x00\x00\x00k\x63\x00\x00\x00", count=1),  # a kind of value nobody knows
         head(b"\x01\x00\x00\x00\x00\x00\x00\x00\xff", count=1),
+        head(string("k") + pack("<I", 9) + pack("<IQ", 9, 1) * 5000, count=1),  # lists in lists
     ],
 )
 def test_a_head_that_is_not_understood_is_left_to_llama_cpp(data: bytes) -> None:
     """Cut off, unknown or undecodable: no facts, and no error of ours."""
     assert read_head(data) == GgufHead()
+
+
+def test_facts_behind_some_kilobytes_of_others_are_found(tmp_path: Path) -> None:
+    """Licences and descriptions stand before the vocabulary too."""
+    file = tmp_path / "m.gguf"
+    told = (
+        fact("general.license", "x" * 20_000),
+        fact("general.architecture", "llama"),
+        fact("llama.context_length", 99),
+    )
+    file.write_bytes(head(*told))
+    assert check_gguf(file).context_tokens == 99
 
 
 def test_facts_read_before_the_head_ends_are_kept() -> None:
@@ -79,6 +93,7 @@ def test_models_that_cannot_chat_are_refused(tmp_path: Path, architecture: str, 
 def test_a_missing_file_is_answered_with_the_one_that_is_there(tmp_path: Path) -> None:
     """The hint is a name that works."""
     (tmp_path / "a broken one.gguf").touch()
+    (tmp_path / "a folder.gguf").mkdir()
     (tmp_path / "there.gguf").write_bytes(model_head())
     with pytest.raises(ConfigurationError, match="there is no model file") as caught:
         model_named(f"local:{tmp_path}/mistyped.gguf")
@@ -136,6 +151,13 @@ def test_a_later_part_names_the_first(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="a later part") as caught:
         local(tmp_path / "big-00002-of-00003.gguf")
     assert caught.value.hint.endswith("big-00001-of-00003.gguf'")
+
+
+def test_the_first_part_is_the_model(tmp_path: Path) -> None:
+    """llama.cpp finds the others beside it."""
+    file = tmp_path / "m-00001-of-00003.gguf"
+    file.write_bytes(model_head())
+    assert local(file).card.model == file.name
 
 
 def test_no_name_at_all() -> None:

@@ -160,14 +160,22 @@ async def test_a_cut_connection_to_a_living_process_is_only_that(tmp_path: Path)
     assert running(held)
 
 
-async def test_a_refusal_of_the_server_is_passed_on(tmp_path: Path) -> None:
-    """A conversation too long for its room is of kind ``context``; the process lives on."""
+async def test_a_refusal_of_the_server_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversation too long for its room is of kind ``context``, whatever becomes of the process after it."""
     error = {"code": 400, "type": "exceed_context_size_error", "message": "exceeds the available context size"}
     held = model(scripted(tmp_path / "m.gguf", error=error))
     with pytest.raises(ModelError) as caught:
         await said(held)
     assert (caught.value.kind, caught.value.status) == ("context", 400)
     assert held.process.pid is not None
+
+    async def ended(_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(module.ModelProcess, "ended", ended)
+    with pytest.raises(ModelError) as caught:
+        await said(held)
+    assert caught.value.kind == "context"
 
 
 async def test_prewarm_loads_and_close_unloads(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from onrecord.models.chunks import CallChunk, Chunk, Finished, NativeItem, TextC
 from onrecord.models.model import Model, ModelCard
 from onrecord.models.request import Offer, Piece, Reading, Request, Settings, Shape, Span, ToolSpec, View, Wire
 from onrecord.providers.local.plain_calls import PlainCalls
-from onrecord.tools.tool import Tool
+from onrecord.tools.tool import Flag, Tool
 
 pytestmark = pytest.mark.unit
 
@@ -53,7 +53,7 @@ def _unused(_args: Mapping[str, Json], _ctx: object) -> None:
     raise AssertionError
 
 
-def offer(name: str = "weather", schema: Mapping[str, Json] = CITY, *, read_only: bool = True) -> Offer:
+def offer(name: str = "weather", schema: Mapping[str, Json] = CITY, *, read_only: Flag = True) -> Offer:
     """A tool as a request offers it."""
     return Offer(
         tool=Tool(name, _unused, parameters=schema, read_only=read_only),
@@ -108,10 +108,12 @@ async def test_calls_in_the_text_become_calls() -> None:
 
 
 async def test_after_other_words_only_harmless_tools_count() -> None:
-    """A call that is shown as an example must not book a room."""
+    """A call that is shown as an example must not book a room, nor one whose arguments decide what it does."""
     pieces: list[Chunk] = [TextChunk(f"You can use this:\n{CALL}"), Finished()]
-    found = await said(*pieces, offers=(offer(read_only=False),))
-    assert "".join(chunk.text for chunk in found if isinstance(chunk, TextChunk)) == f"You can use this:\n{CALL}"
+    flags: tuple[Flag, ...] = (False, lambda _args: True)
+    for read_only in flags:
+        found = await said(*pieces, offers=(offer(read_only=read_only),))
+        assert "".join(chunk.text for chunk in found if isinstance(chunk, TextChunk)) == f"You can use this:\n{CALL}"
     assert FOUND in await said(*pieces, offers=(offer(),))
 
 
@@ -217,6 +219,17 @@ def test_definitions_move_to_the_root() -> None:
     answer, called = sent.shape.schema["anyOf"]
     assert answer == {"type": "object", "properties": {"room": {"$ref": "#/$defs/Room"}}}
     assert called["properties"]["arguments"] == {"type": "object", "properties": call["properties"]}
+
+
+def test_two_tools_may_share_definitions_of_the_old_spelling() -> None:
+    """Definitions that refer to each other are the same ones in both schemas, and neither is given up."""
+    shared = {"Room": {"properties": {"view": {"$ref": "#/definitions/View"}}}, "View": {"enum": ["sea", "yard"]}}
+    typed = {"type": "object", "properties": {"room": {"$ref": "#/definitions/Room"}}, "definitions": shared}
+    sent = asked(offers=(offer("book", typed), offer("cancel", typed)), choice="required")
+    assert sent.shape is not None
+    assert sent.shape.schema["$defs"]["Room"] == {"properties": {"view": {"$ref": "#/$defs/View"}}}
+    for called in sent.shape.schema["anyOf"]:
+        assert called["properties"]["arguments"]["properties"] == {"room": {"$ref": "#/$defs/Room"}}
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,15 @@ async def test_it_starts_once_for_many_callers_loops_and_models(tmp_path: Path) 
     assert model_process(settings(tmp_path / "m.gguf", parallel=2)) is not process
 
 
+@pytest.mark.skipif(not hasattr(os, "getsid"), reason="no sessions here")
+async def test_a_key_pressed_in_the_terminal_does_not_reach_it(tmp_path: Path) -> None:
+    """Ctrl-C interrupts the program, whose model is outside its terminal's session."""
+    process = model_process(settings(scripted(tmp_path / "m.gguf", ["hi"])))
+    await process.endpoint()
+    assert process.pid is not None
+    assert os.getsid(process.pid) == process.pid
+
+
 async def test_the_settings_reach_the_wheel(tmp_path: Path) -> None:
     """Every one of them, and only the loopback address."""
     file = scripted(tmp_path / "m.gguf", ["hi"])
@@ -166,6 +175,7 @@ async def test_stop_before_there_is_anything_to_stop(tmp_path: Path, monkeypatch
         ({"load_error": "bad file"}, "m.gguf could not be loaded: RuntimeError: bad file"),
         ({"says": "loading\nerror: unknown model architecture\nexiting\n", "load_error": "bad"}, "unknown model arch"),
         ({"says": "out of luck", "load_exit": 3}, "out of luck"),
+        ({"says": "x" * 2000, "load_exit": 3}, "could not be loaded: x{300}$"),
         ({"load_exit": 3}, "its process ended with status 3"),
         ({"load_error": "No module named 'numpy'"}, "needs a package that is not there"),
     ],
@@ -257,6 +267,7 @@ def test_forget_lets_go_of_the_leash_and_kills_nothing() -> None:
         assert process.pid is None
         assert held.stdin is not None
         assert held.stdin.closed
+        assert held.returncode == 0  # so that nobody in the child waits for what is not its own
         held.returncode = None  # the child is this test's own after all
 
 

@@ -98,6 +98,13 @@ def test_words_are_not_held_back() -> None:
     assert "".join(map(str, reader.feed('\n{"room": '))) == '\n{"room": '  # no key that a call begins with
 
 
+def test_blanks_are_no_words() -> None:
+    """A call after nothing but blanks counts for any tool, also where something else came between them."""
+    reader = CallReader({"book"})
+    assert [*reader.feed(" \n"), *reader.close()] == [" \n"]
+    assert list(reader.feed(BOOK)) == [FoundCall("book", "{}")]
+
+
 @given(st.text(alphabet='{}[]"\\`<>:, \nanme', max_size=60), st.integers(1, 7))
 def test_how_a_reply_is_cut_never_matters(text: str, size: int) -> None:
     """Text without a call comes out as it went in, whatever it is made of."""

@@ -76,6 +76,20 @@ def _plausible(found: object, session: Session) -> bool:
     return (found.key, found.version, found.seq) == (session.key, session.version, session.seq)
 
 
+async def test_an_entry_missing_from_a_long_record_is_told(tmp_path: Path) -> None:
+    """Pages that begin where the last one ended do not make up for it: no entry is read twice."""
+    path = tmp_path / "x.db"
+    session = await filled(path, 200)
+    assert session.seq > 2 * 500
+    with sqlite3.connect(path) as meddler:
+        meddler.execute("delete from entries where place % 4294967296 = 9")
+    meddler.close()
+    async with SqliteStore(path) as store:
+        found = await outcome(lambda: record(store, "s"))
+        assert isinstance(found, StoreError)
+        assert "entry 9 of session 's' does not decode" in str(found)
+
+
 @pytest.mark.parametrize(
     "sql",
     [

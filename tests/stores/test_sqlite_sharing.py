@@ -2,11 +2,14 @@
 import asyncio
 import gc
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 import weakref
+from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -170,6 +173,29 @@ async def test_two_stores_on_one_file_see_each_other(tmp_path: Path) -> None:
         with pytest.raises(SessionConflict):
             await one.commit(turn(session))
         await unchanged(one, newer)
+
+
+async def test_a_session_is_read_as_of_one_moment(tmp_path: Path) -> None:
+    """What another process commits between two reads of one load is not mixed into it."""
+    path = tmp_path / "x.db"
+    session = await filled(path)
+    ours, others = (sqlite3.connect(path, isolation_level=None) for _ in range(2))
+
+    class Interrupted:
+        """A connection during whose reading of messages somebody else writes."""
+
+        in_transaction = False
+
+        def execute(self, sql: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+            if "from messages" in sql:
+                others.execute("delete from messages")
+            return ours.execute(sql, values)
+
+    with closing(ours), closing(others):
+        loaded = SqliteStore(path)._load(session.key, None, Interrupted())  # type: ignore[arg-type]  # what is used
+        assert loaded is not None
+        assert loaded.conversation == session.conversation
+        assert others.execute("select count(*) from messages").fetchone() == (0,)
 
 
 async def test_declared_bodies_come_back_typed(tmp_path: Path) -> None:

@@ -37,7 +37,6 @@ class PerLoop(Generic[S]):
     def __init__(self, prepare: Callable[[], Callable[[asyncio.AbstractEventLoop], S]]) -> None:
         self._prepare = prepare
         self._held: dict[asyncio.AbstractEventLoop, tuple[S, AsyncGenerator[None, None]]] = {}
-        self._shared: dict[asyncio.AbstractEventLoop, S] = {}
         self._inherited: list[object] = []
         atexit.register(self._abandon_all)
         if hasattr(os, "register_at_fork"):
@@ -45,23 +44,23 @@ class PerLoop(Generic[S]):
 
     def now(self, loop: asyncio.AbstractEventLoop) -> S | None:
         """What ``loop`` shares already."""
-        return self._shared.get(loop)
+        held = self._held.get(loop)
+        return None if held is None else held[0]
 
     async def open(self, loop: asyncio.AbstractEventLoop) -> S:
         """What the running ``loop`` shares, made if need be and kept until the loop ends."""
         make = await asyncio.to_thread(self._prepare)
-        shared = self._shared.get(loop)  # another task may have been faster
+        shared = self.now(loop)  # another task may have been faster
         if shared is None:
             shared = make(loop)
             await self._keep(loop, shared)
         return shared
 
     async def _keep(self, loop: asyncio.AbstractEventLoop, shared: S) -> None:
-        for gone in [other for other in list(self._shared) if other.is_closed()]:
+        for gone in [other for other in list(self._held) if other.is_closed()]:
             self._abandon(gone)
         holder = self._hold(loop, shared)
         self._held[loop] = shared, holder
-        self._shared[loop] = shared
         await anext(holder)
 
     async def close(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -73,21 +72,19 @@ class PerLoop(Generic[S]):
         try:
             yield
         finally:
-            self._shared.pop(loop, None)
             self._held.pop(loop, None)
             await shared.aclose()
 
     def _abandon(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._shared.pop(loop, None)
         if (held := self._held.pop(loop, None)) is not None:
             held[0].abandon()
 
     def _abandon_all(self) -> None:
-        for loop in list(self._shared):
+        for loop in list(self._held):
             self._abandon(loop)
 
     def _set_aside(self) -> None:
-        for shared in self._shared.values():
+        for shared, _ in self._held.values():
             shared.abandon()
         self._inherited.append(self._held)
-        self._held, self._shared = {}, {}
+        self._held = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
@@ -90,7 +89,7 @@ class Reply:
         except Exception as problem:  # noqa: BLE001 - every one of them is the network's
             raise self._blame.failure(problem, status=self.status) from None
         finally:
-            self._watch.stop()
+            watch.stop()
         if size > limit:
             raise self._blame.error(
                 "invalid",
@@ -134,7 +133,7 @@ class Reply:
             self._check_end(started=started)
             if events := parser.close():
                 yield events
-        except (GeneratorExit, asyncio.CancelledError, ModelError):
+        except ModelError:
             raise
         except EventTooLarge:
             raise self._blame.error(

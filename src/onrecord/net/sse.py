@@ -88,7 +88,6 @@ class EventParser:
         """What is left at the proper end of the stream: servers often leave out the last blank line."""
         rest = bytes(self._held)
         self._held.clear()
-        self._started = True
         return _read_blocks(rest) if rest else []
 
     def _skip_bom(self, piece: bytes) -> bytes:

@@ -114,7 +114,8 @@ class _AiohttpClient:
         host, port = target.raw_host, target.port
         if target.scheme not in {"http", "https"} or not host or not port:
             return None
-        named = host if target.is_default_port() else f"{host}:{port}"
+        told = f"[{host}]" if ":" in host else host
+        named = told if target.is_default_port() else f"{told}:{port}"
         if len(self._endpoints) >= 256:
             self._endpoints.clear()
         self._endpoints[url] = made = Endpoint(url, target, target.scheme, host, port, named)
@@ -294,11 +295,12 @@ def _request_class(body: Any) -> Any:
                 return await super().send(conn)
             sent: Sent = self._body.sent
             sent.wire = wire
-            sent.known = Known(self.connection_key, f"{self.method} {self.url.raw_path_qs} HTTP/1.1", self.headers)
+            line = f"{self.method} {self.url.raw_path_qs} HTTP/1.1"
+            sent.known = Known(self.connection_key, line, self.headers)
             if not direct or len(sent.content) > WHOLE or wire.writing_paused or self.proxy is not None:
                 return await super().send(conn)
             writer = StreamWriter(wire, self.loop)
-            await writer.write_headers(f"{self.method} {self.url.raw_path_qs} HTTP/1.1", self.headers)
+            await writer.write_headers(line, self.headers)
             await writer.write(sent.content, drain=False)
             writer.set_eof()
             self.response = self.response_class(

@@ -68,8 +68,8 @@ def read_head(data: bytes) -> GgufHead:
             if key.startswith("tokenizer."):
                 break
             facts[key], at = _value(data, at)
-    except (struct.error, KeyError, UnicodeDecodeError):
-        pass  # an unknown kind of value, or more than was read: llama.cpp is the judge of the file, not we
+    except (struct.error, KeyError, UnicodeDecodeError, RecursionError):
+        pass  # an unknown kind of value, lists in lists without end, or more than was read: llama.cpp judges the file
     architecture = facts.get("general.architecture")
     name = facts.get("general.name")
     context = facts.get(f"{architecture}.context_length")
@@ -121,15 +121,15 @@ def _looks_like(data: bytes) -> str:
 
 def _others(folder: Path, wrong: Path | None = None) -> str:
     """What to name instead: a GGUF file of that folder, if it has one."""
-    try:
-        found = sorted(p for p in folder.glob(f"*{SUFFIX}") if p != wrong and _begins_right(p))
-    except OSError:
-        found = []
+    found = sorted(p for p in folder.glob(f"*{SUFFIX}") if p != wrong and _begins_right(p))
     if found:
         return f"that folder has {found[0].name!r}: name it as model 'local:{found[0]}'"
     return "name a GGUF file of an instruct model: 'local:/path/to/model.gguf'"
 
 
 def _begins_right(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:  # a folder, or a file that we may not read: neither can be named instead
+        return False

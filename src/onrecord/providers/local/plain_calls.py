@@ -158,11 +158,11 @@ def _hoisted(schema: Mapping[str, Json], defs: dict[str, Json]) -> dict[str, Jso
     Where they cannot (another schema's differ under the same name, or it refers to itself), any object is allowed:
     arguments and answers are checked again by whoever asked.
     """
-    own = {**schema.get("definitions", {}), **schema.get("$defs", {})}
+    own = {name: _renamed(value) for held in ("definitions", "$defs") for name, value in schema.get(held, {}).items()}
     bare = {name: value for name, value in schema.items() if name not in {"$defs", "definitions", "$schema", "$id"}}
     if any(defs.get(name, value) != value for name, value in own.items()) or _refers_to_itself([bare, own]):
         return {"type": "object"}
-    defs |= {name: _renamed(value) for name, value in own.items()}
+    defs |= own
     moved: dict[str, Json] = _renamed(bare)
     return moved
 

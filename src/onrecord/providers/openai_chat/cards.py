@@ -40,13 +40,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 def openai_card(model: str, *, base_url: str = OPENAI_URL) -> tuple[ModelCard, Dialect]:
     """The card and the dialect of a model of OpenAI's own service."""
-    reasons = _REASONING.match(model) is not None and _CHAT_VARIANT.match(model) is None
+    chats = _CHAT_VARIANT.match(model) is not None
+    reasons = _REASONING.match(model) is not None and not chats
     card = ModelCard(
         provider="openai",
         model=model,
         protocol=PROTOCOL,
         base_url=base_url,
-        context_tokens=_context_tokens(model),
+        context_tokens=128_000 if chats else _context_tokens(model),
         audio="audio" in model,
         thinking="adaptive" if reasons else "none",
         structured="json" if model.startswith(("gpt-3.5", "gpt-4-turbo")) or model == "gpt-4" else "native",
@@ -66,7 +67,6 @@ def _context_tokens(model: str) -> int | None:
 
 
 _CONTEXTS = (
-    ("gpt-5-chat", 128_000),
     ("gpt-5", 400_000),
     ("gpt-4.1", 1_047_576),
     ("gpt-4o", 128_000),

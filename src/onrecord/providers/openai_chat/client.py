@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.jsonio import Json
@@ -77,13 +77,15 @@ class ChatModel:
         silence_s: float = SILENCE_S,
         extra: Mapping[str, Json] | None = None,
     ) -> None:
-        if not card.base_url or not card.base_url.startswith(("http://", "https://")):
+        address = card.base_url or ""
+        place = _place(address)
+        if place is None:
             raise ConfigurationError(
                 f"model {card.name!r} has no http address",
                 hint="the base URL (base_url=, or a variable such as OPENAI_BASE_URL) begins with http:// or https:// "
                 "and goes up to and with /v1",
             )
-        if _is_more_than_a_place(card.base_url):
+        if "@" in place.netloc or place.query or place.fragment:
             raise ConfigurationError(
                 f"the address of {card.name!r} holds a user, a password, a query or a fragment",
                 hint="records name the address, so it holds no secret: give api_key= or headers=",
@@ -91,7 +93,7 @@ class ChatModel:
         self._card, self._dialect, self._key = card, dialect, key or Key()
         self._headers = merged_headers(headers or {}, {})
         self._silence_s = silence_s
-        self._url = card.base_url.rstrip("/") + "/chat/completions"
+        self._url = address.rstrip("/") + "/chat/completions"
         self._projection = ChatProjection(card, dialect, extra)
 
     @property
@@ -187,9 +189,14 @@ def _is_answer(reply: Reply) -> bool:
     return 200 <= reply.status < 300 and not reply.headers.get("content-type", "").startswith("text/html")
 
 
-def _is_more_than_a_place(url: str) -> bool:
-    parts = urlsplit(url)
-    return "@" in parts.netloc or bool(parts.query or parts.fragment)
+def _place(url: str) -> SplitResult | None:
+    """The parts of an http address; None for what is none, or names no host or no possible port."""
+    try:
+        parts = urlsplit(url)
+        named = parts.hostname is not None and parts.port != 0  # the port is checked when it is read
+    except ValueError:
+        return None
+    return parts if named and url.startswith(("http://", "https://")) else None
 
 
 async def _drain(batches: AsyncGenerator[list[bytes], None]) -> None:

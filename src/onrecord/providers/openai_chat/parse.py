@@ -120,8 +120,6 @@ class Parser:
         out: list[Chunk] = [*calls]
         if item := self._native(calls):
             out.append(item)
-        if calls or spoke:
-            self.started = True
         out.append(Finished(finish=self._how(calls), usage=self._usage, model=self._model))
         return out
 

@@ -107,7 +107,7 @@ class ChatProjection(Projection):
         """One string where all is text or lists are not understood, else a list of parts."""
         if not self.card.arrays or all(isinstance(part, Text) for part in parts):
             return "".join(part.text for part in parts if isinstance(part, Text))
-        return [written for part in parts if not self.refuses(part) and (written := _part(part))]
+        return [_part(part) for part in parts if not self.refuses(part)]
 
     def refuses(self, part: Part, /) -> str:
         if isinstance(part, Text) or not self.card.arrays:  # without lists, media is left out without a word
@@ -282,7 +282,8 @@ def is_strict(schema: Json) -> bool:
         return all(is_strict(item) for item in schema)
     if not isinstance(schema, Mapping):
         return True
-    if schema.get("type") == "object" or "properties" in schema:
+    kind = schema.get("type")
+    if kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in schema:
         properties = schema.get("properties", {})
         if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(properties):
             return False

@@ -169,16 +169,16 @@ def available() -> list[Available]:
 
 
 def _by_key(name: str, variable: str) -> Available:
-    if os.environ.get(variable):
+    if Key(variable=variable).read() is not None:
         return Available(name, usable=True, why=f"{variable} is set")
     return Available(name, usable=False, why=f"set {variable}")
 
 
 def _by_port(name: str, url: str) -> Available:
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
         with socket.create_connection((parts.hostname or "localhost", port), timeout=_PROBE_S):
             return Available(name, usable=True, why=f"a server answers at {url}")
-    except OSError:
+    except (OSError, ValueError):  # nobody answers, or the variable holds no address at all
         return Available(name, usable=False, why=f"start its server at {url}, or set {name.upper()}_BASE_URL")
