@@ -141,7 +141,7 @@ def test_an_export_of_a_changed_record_does_not_hide_the_change(store: Path, cli
 def test_states_of_features_are_checked_with_their_agent(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without it verify says what it left out; with it a wrong one is named, and one that ends with its turn is none."""
+    """Without it verify says what it left out; with it a wrong one is named, one that ends with its turn is none."""
     (tmp_path / "cli_folding.py").write_text(FOLDING, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

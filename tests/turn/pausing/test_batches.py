@@ -175,8 +175,8 @@ async def test_an_approved_call_may_still_be_denied_behind_the_asker() -> None:
     checked(agent, paused, done)
 
 
-async def test_of_two_askers_the_first_in_call_order_holds_the_question() -> None:
-    """Also where it asks from its handler, and so later than the rule of the other."""
+async def test_a_tool_that_asks_holds_the_question_before_a_later_call_whose_rule_asks() -> None:
+    """Order of calls decides, though the rule of the other asked first."""
     tools = [tool("a", lambda *_: Ask("Which?"), read_only=True), tool("b", read_only=True)]
     agent = Agent(ScriptedModel([call("a"), call("b")]), tools=tools, features=[approve("b")])
     question = open_question(await turn(agent))
