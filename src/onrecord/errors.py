@@ -2,7 +2,7 @@
 
 OnrecordError                 .code (stable)  .hint (what to do)
 ├─ ConfigurationError         while building: ToolInvalid, FeatureConflict, MissingDependency
-├─ UsageError                 called wrongly: an answer without a question, an option without an owner
+├─ UsageError                 called wrongly: an answer without a question, an option without an owner; SessionBusy
 ├─ TurnError                  .result: the turn's entries and session are kept
 │   ├─ MessageDenied          .moment .rule .reason (never the content)
 │   ├─ AnswerRefused
@@ -11,7 +11,7 @@ OnrecordError                 .code (stable)  .hint (what to do)
 ├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .result
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
-└─ StoreError ─ SessionConflict   .expected .found
+└─ StoreError                 SessionConflict .expected .found; LeaseLost
 
 Messages quote names with ``!r`` and never hold message content, tool arguments or credentials.
 Denials inside a turn and pauses are results, not exceptions; ``asyncio.CancelledError`` is never wrapped.
@@ -32,6 +32,7 @@ __all__ = (
     "ErrorKind",
     "FeatureConflict",
     "FeatureFailed",
+    "LeaseLost",
     "LimitReached",
     "MessageDenied",
     "MissingDependency",
@@ -39,6 +40,7 @@ __all__ = (
     "OnrecordError",
     "OutputInvalid",
     "RecordInvalid",
+    "SessionBusy",
     "SessionConflict",
     "StoreError",
     "ToolInvalid",
@@ -112,6 +114,12 @@ class UsageError(OnrecordError):
     """The library was called in a way its contract rules out."""
 
     default_code = "usage"
+
+
+class SessionBusy(UsageError):
+    """A turn of this session runs or waits, and the caller asked to be refused then."""
+
+    default_code = "session-busy"
 
 
 class TurnError(OnrecordError):
@@ -233,3 +241,9 @@ class SessionConflict(StoreError):
             "session that commit returned",
         )
         self.expected, self.found = expected, found
+
+
+class LeaseLost(StoreError):
+    """The row of this take was leased to somebody else meanwhile, or withdrawn: nothing of the take is stored."""
+
+    default_code = "lease-lost"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import Self
@@ -13,15 +15,21 @@ from msgspec.structs import replace
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey, session_key
+from onrecord.conversation.inputs import Interruption
 from onrecord.errors import StoreError
 from onrecord.record.entry import Body, Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.codec import decode_message, decode_state
+from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row
+from onrecord.session.memory_rows import RowTable
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.session.written import NOTHING, Head, Written, write_out
+from onrecord.timing import Clock
 
 __all__ = ("MemoryStore",)
+
+_system_clock = partial(datetime.now, UTC)  # noqa: TID251 - that of the database it stands for
 
 
 class _Kept(Struct):
@@ -31,41 +39,128 @@ class _Kept(Struct):
     entries: list[bytes]
 
 
-class MemoryStore:
-    """Keeps everything as the bytes a file would hold, so that what cannot be stored fails here too.
+class _MemoryRows:
+    """The rows of a store in memory; see `onrecord.session.inbox` for what each method promises."""
 
-    ``bodies`` are the entry bodies of features to give back typed; others come back as `UnknownBody`. Usable from
-    several event loops and threads.
-    """
-
-    def __init__(self, *, bodies: Iterable[type[Body]] = ()) -> None:
-        self._codec = EntryCodec(bodies)
+    def __init__(self, clock: Clock) -> None:
+        self._table = RowTable(clock)
         self._kept: dict[SessionKey, _Kept] = {}
         self._lock = Lock()
         self._closed = False
 
+    async def put(self, row: Row, /, *, busy: Busy = "queue", lease: Lease | None = None) -> Accepted:
+        """Stores a row unless one with its key is there, and leases it when it is next and the lease is asked for."""
+        with self._open():
+            held = self._table.find(row)
+            if held is None and busy == "reject" and self._table.is_busy(row.session):
+                return Accepted(row=None)
+            stored = self._table.put(row, busy) if held is None else held
+            if held is not None or lease is None:
+                return Accepted(row=stored, is_new=held is None)
+            mine = self._table.lease(row.box, lease.owner, lease.ttl, 1, row.session, only=stored.n)
+            if not mine:
+                return Accepted(row=stored, is_new=True)
+            session = self._session(row.session, lease.known)
+        return Accepted(row=mine[0], is_new=True, leased=True, session=session)
+
+    async def lease(
+        self, box: Box, owner: str, /, *, ttl: float, limit: int = 1, session: SessionKey | None = None
+    ) -> list[Row]:
+        """Leases the head rows of up to ``limit`` sessions."""
+        with self._open():
+            return self._table.lease(box, owner, ttl, limit, session)
+
+    async def extend(self, rows: Sequence[Row], /, *, ttl: float) -> list[Row | None]:
+        """Longer leases; None for those lost."""
+        with self._open():
+            return self._table.extend(rows, ttl)
+
+    async def again(self, row: Row, /, *, due: datetime, rung: int = 0, floor: datetime | None = None) -> bool:
+        """Gives a leased row back for later."""
+        with self._open():
+            return self._table.again(row, due, rung, floor)
+
+    async def done(self, row: Row, /) -> bool:
+        """Deletes a leased row."""
+        with self._open():
+            return self._table.done(row)
+
+    async def park(self, row: Row, /, *, why: str) -> bool:
+        """Sets a leased row aside."""
+        with self._open():
+            return self._table.park(row, why)
+
+    async def revive(self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None) -> int:
+        """Makes parked rows due at once."""
+        with self._open():
+            return self._table.revive(box, session, keys)
+
+    async def rows(
+        self, box: Box, session: SessionKey | None = None, /, *, after: int = 0, limit: int = 1000
+    ) -> list[Row]:
+        """Rows in order of their numbers, behind ``after``."""
+        with self._open():
+            return self._table.rows(box, session, after, limit)
+
+    async def cancel(
+        self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None, by: Interruption | None = None
+    ) -> int:
+        """Deletes rows that nobody has leased, or marks them."""
+        with self._open():
+            return self._table.cancel(box, session, keys, by)
+
+    async def next_due(self, box: Box, /) -> datetime | None:
+        """When something may next be leased."""
+        with self._open():
+            return self._table.next_due(box)
+
+    def _session(self, key: SessionKey, known: Session | None) -> Session | None:
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        if known is not None and known.key == key and kept.head.is_of(known):
+            return known
+        return decode_state(kept.state, Conversation.of(decode_message(message) for message in kept.messages))
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """The store for oneself. Asked only then whether it is closed: it may have been while this one waited."""
+        with self._lock:
+            if self._closed:
+                raise StoreError("this store is closed", code="store-closed", hint="make a new one")
+            yield
+
+
+class MemoryStore(_MemoryRows):
+    """Keeps everything as the bytes a file would hold, so that what cannot be stored fails here too.
+
+    ``bodies`` are the entry bodies of features to give back typed; others come back as `UnknownBody`. Usable from
+    several event loops and threads. ``clock`` decides what is due and whose lease has ended (default: the system's).
+    """
+
+    def __init__(self, *, bodies: Iterable[type[Body]] = (), clock: Clock = _system_clock) -> None:
+        super().__init__(clock)
+        self._codec = EntryCodec(bodies)
+
     async def load(self, key: SessionKey | str, /, *, known: Session | None = None) -> Session | None:
         """The session, or None; ``known`` itself when it is still what is stored."""
-        key = session_key(key)
         with self._open():
-            kept = self._kept.get(key)
-            if kept is None:
-                return None
-            if known is not None and known.key == key and kept.head.is_of(known):
-                return known
-            state, messages = kept.state, tuple(kept.messages)
-        return decode_state(state, Conversation.of(decode_message(message) for message in messages))
+            return self._session(session_key(key), known)
 
     async def commit(self, change: Change, /) -> Session:
         """Stores a change whole or not at all. SessionConflict when it is not the next version."""
         written = write_out(change, self._codec)
         lines = [[self._codec.encode(entry) for entry, _ in one.entries] for one in written]
         with self._open():
+            if change.taken is not None:
+                self._table.check_taken(change.taken)
             for one in written:
                 kept = self._kept.get(one.key)
                 one.check(NOTHING if kept is None else kept.head)
+            self._table.check(change.put)
             for one, entries in zip(written, lines, strict=True):
                 self._write(one, entries)
+            self._table.settle(change)
         return replace(change.session, version=change.session.version + 1) if change.entries else change.session
 
     def _write(self, one: Written, entries: list[bytes]) -> None:
@@ -100,11 +195,3 @@ class MemoryStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-    @contextmanager
-    def _open(self) -> Iterator[None]:
-        """The store for oneself. Asked only then whether it is closed: it may have been while this one waited."""
-        with self._lock:
-            if self._closed:
-                raise StoreError("this store is closed", code="store-closed", hint="make a new one")
-            yield

@@ -10,17 +10,20 @@ from msgspec import Struct
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.messages import Message
 from onrecord.record.entry import Entry
+from onrecord.session.inbox import Row, Rows
 from onrecord.session.session import Session
 
 __all__ = ("Change", "Store")
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One commit, atomic. A session without new entries is not written.
+    """One commit, atomic. A session without new entries is not written; rows are, all the same.
 
     ``session`` is the new state, still with the version it was loaded with; ``messages`` go behind the first ``kept``
     stored ones, which is how a changed history is written too; ``entries`` are appended; ``children`` are the changes
-    of sub-turns and stand or fall with it.
+    of sub-turns and stand or fall with it. ``taken`` is the leased row this came of: it is deleted, or parked with the
+    reason ``parked``. Then ``drop`` names wakes that are not to come (their rows' keys), and ``put`` are wakes, which
+    replace a waiting one of their key, and messages out, which do not.
     """
 
     session: Session
@@ -28,6 +31,10 @@ class Change(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...] = ()
     entries: tuple[Entry, ...] = ()
     children: tuple[Change, ...] = ()
+    taken: Row | None = None
+    parked: str = ""
+    drop: tuple[str, ...] = ()
+    put: tuple[Row, ...] = ()
 
     def __repr__(self) -> str:
         return f"Change({self.session!r}, {len(self.messages)} messages, {len(self.entries)} entries)"
@@ -44,8 +51,8 @@ class Change(Struct, frozen=True, kw_only=True):
         )
 
 
-class Store(Protocol):
-    """Keeps sessions, their messages and their entries; every key includes the tenant.
+class Store(Rows, Protocol):
+    """Keeps sessions, their messages, their entries and rows; every key includes the tenant.
 
     All methods raise StoreError with a hint, never a driver's own exception, and leave nothing half-written.
     """
@@ -57,8 +64,8 @@ class Store(Protocol):
     async def commit(self, change: Change, /) -> Session:
         """Writes a change and returns its session with the new version, or as it is when nothing had to be written.
 
-        SessionConflict when the stored session is not the one the change was made from. Cancelled, it has happened
-        whole or not at all.
+        LeaseLost when the row taken is somebody else's by now; SessionConflict when the stored session is not the one
+        the change was made from. Cancelled, it has happened whole or not at all.
         """
         ...
 
