@@ -6,8 +6,7 @@ the take deletes it. Timers are rows with a later ``due``. Inbox and outbox foll
 1. One row per session, box and key. A row's number is never used again.
 2. Of a session none of whose living rows in that box is leased, the row with the lowest (due, number) among those due
    may be leased. So one session has one taker, and a row that is leased or late blocks nobody else's session.
-3. ``attempt`` counts leases and is the fence together with number and owner: who lost a lease stores nothing. A lease
-   that ran out is lost once its row, or another one of the session in that box, is leased.
+3. ``attempt`` counts leases and is the fence together with number and owner: who lost a lease stores nothing.
    ``clean`` counts orderly give-backs, so that attempt - clean are the takes that nobody heard of again.
 4. Messages (`Said`, `Answered`) share one due time, max(now, their floors), given anew whenever one is put; a message
    given back for later moves those behind it too. So no message overtakes another, while wakes and events pass.
@@ -30,7 +29,7 @@ from msgspec import Raw, Struct
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Happened, Input, Interruption, Said, Started, Woke, row_key
 from onrecord.conversation.outgoing import Outgoing, Wake
-from onrecord.errors import LeaseLost, StoreError
+from onrecord.errors import StoreError
 from onrecord.jsonio import UNREADABLE
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.session import Session
@@ -49,7 +48,6 @@ __all__ = (
     "encode_row_body",
     "is_message",
     "kind_of_row",
-    "lease_lost",
     "outgoing_row",
     "superseded",
     "wake_row",
@@ -199,14 +197,6 @@ def outgoing_row(session: SessionKey, message: Outgoing) -> Row:
     return Row(session=session, box="out", key=message.key, body=message)
 
 
-def lease_lost(row: Row) -> LeaseLost:
-    """What a take is told whose row is not its own any more."""
-    return LeaseLost(
-        f"row {row.n} of session {row.session.id!r} is no longer leased to this take",
-        hint="nothing of it is stored; whoever has the row now takes it anew",
-    )
-
-
 def kind_of_row(body: RowBody) -> str:
     """The kind a row is stored under, such as ``said`` or ``out``."""
     return str(body.__struct_config__.tag)
@@ -223,8 +213,6 @@ def encode_row_body(row: Row) -> bytes:
     """The body as JSON. StoreError when it holds what JSON cannot keep."""
     if kind_of_row(row.body) not in _KINDS:
         raise _unfit(row, f"holds a {type(row.body).__name__}")
-    if row.due is not None and row.due.utcoffset() is None:
-        raise _unfit(row, "is due at a time without its UTC offset")
     try:
         (row.session.id + row.session.tenant + row.key).encode()
         return msgspec.json.encode(row.body)

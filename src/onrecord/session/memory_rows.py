@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Interruption, Said
 from onrecord.conversation.outgoing import Outgoing
+from onrecord.errors import LeaseLost
 from onrecord.session.inbox import (
     FIRST,
     Box,
@@ -20,7 +21,6 @@ from onrecord.session.inbox import (
     encode_row_body,
     is_message,
     kind_of_row,
-    lease_lost,
     superseded,
 )
 from onrecord.session.store import Change
@@ -89,9 +89,6 @@ class RowTable:
         for row in self._heads(box, session, now):
             if _due(row) > now or len(leased) == limit or (only and row.n != only):
                 break
-            for other in list(self._living(box, row.session)):
-                if other.lease_until is not None:  # it ran out, and now it is lost for good
-                    self._set(replace(other, owner="", lease_until=None))
             until = now + timedelta(seconds=ttl)
             leased.append(self._set(replace(row, owner=owner, lease_until=until, attempt=row.attempt + 1)))
         return leased
@@ -164,7 +161,10 @@ class RowTable:
     def check_taken(self, taken: Row) -> None:
         """LeaseLost unless the row is still the taker's."""
         if self._held(taken) is None:
-            raise lease_lost(taken)
+            raise LeaseLost(
+                f"row {taken.n} of session {taken.session.id!r} is no longer leased to this take",
+                hint="nothing of it is stored; whoever has the row now takes it anew",
+            )
 
     def check(self, put: Iterable[Row]) -> None:
         """StoreError for a row that could not be stored."""
