@@ -143,10 +143,7 @@ class CommitsRows:
             await store.commit(replace(turn(session), children=(child,)))
             assert keys(await store.rows("in")) == ["woke::up", "woke::new"]
 
-    @pytest.mark.parametrize(
-        "what",
-        ["a child took a row", "a row of another session", "parked but not taken", "an event", "an interruption"],
-    )
+    @pytest.mark.parametrize("what", ["child", "another session", "not taken", "event", "interruption"])
     async def test_a_change_whose_rows_contradict_it_is_refused(self, make_store: MakeStore, what: str) -> None:
         """Before anything is stored."""
         async with opened(make_store) as store:
