@@ -237,9 +237,7 @@ class RowMachine(RuleBasedStateMachine):
                 self.states.setdefault(key, []).append(told)
             self.settled(held, bool(parked), key, gone, put)
 
-    def settled(
-        self, held: Row | None, parked: bool, key: SessionKey, drop: Sequence[str], put: Sequence[Row]
-    ) -> None:
+    def settled(self, held: Row | None, parked: bool, key: SessionKey, drop: Sequence[str], put: Sequence[Row]) -> None:
         """What such a commit does with rows."""
         if held is not None and parked:
             del self.good[held.session, held.box]
