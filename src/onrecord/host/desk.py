@@ -24,7 +24,7 @@ from onrecord.host.worker import Worker
 from onrecord.jsonio import dumps
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.history import reset
-from onrecord.session.inbox import Busy, Row, RowBody, superseded
+from onrecord.session.inbox import Busy, Row, superseded
 from onrecord.turn.options import checked_options
 from onrecord.turn.result import TurnResult
 
@@ -182,8 +182,12 @@ class Desk:
     def live(self, session: SessionKey | str, after: int, place: Place | None) -> AsyncGenerator[LiveItem, None]:
         """What happens in a session."""
         worker, key = self.start(), _named(session)
-        running = worker.running_in(key)
-        return self._live.follow(key, None if running is None else running.draft, after=after, place=place)
+
+        def running() -> Draft | None:
+            taken = worker.running_in(key)
+            return None if taken is None else taken.draft
+
+        return self._live.follow(key, running, after=after, place=place)
 
     # ---- history
 
@@ -193,8 +197,9 @@ class Desk:
         """Puts a change of history ahead of every message, and waits for it."""
         if not by:
             raise UsageError("a change of history needs to say who made it", hint='pass by="..."')
-        raw = Raw(b"") if value is None else Raw(dumps(tuple(value)))
-        body: RowBody = HistoryChanged(op=op, by=by, message=message, call=call, value=raw)
+        body = HistoryChanged(op=op, by=by, message=message, call=call)
+        if value is not None:
+            body = replace(body, value=Raw(dumps(tuple(value))))
         row = Row(session=_named(session), box="in", key=f"history::{self._setup.effects.nonce()}", body=body)
         return await (await self._put(row, "queue", Asked())).result()
 

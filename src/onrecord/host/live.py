@@ -158,12 +158,16 @@ class Live:
             channel.wake()
 
     async def follow(
-        self, key: SessionKey, running: Draft | None, *, after: int, place: Place | None
+        self, key: SessionKey, running: Callable[[], Draft | None], *, after: int, place: Place | None
     ) -> AsyncGenerator[LiveItem, None]:
-        """Entries behind ``after``, then running text behind ``place``, and so on for ever."""
+        """Entries behind ``after``, then running text behind ``place``, and so on for ever.
+
+        ``running`` tells the draft of the take that runs when reading begins. Of a take that ended before its reader
+        came to it only the entries come: they hold all of its text.
+        """
         channel = self._channels.setdefault(key, _Channel())
-        if channel.draft is None and running is not None:
-            self.begin(key, running)
+        if channel.draft is None and (draft := running()) is not None:
+            self.begin(key, draft)
         reader = _Reader()
         channel.readers.add(reader)
         try:
