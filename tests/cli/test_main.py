@@ -45,6 +45,9 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: py
         (("nonsense",), "onrecord: argument COMMAND: invalid choice: 'nonsense'"),
         (("chat",), "onrecord chat: the following arguments are required: MODULE:AGENT"),
         (("chat", "x", "--sesion", "y"), "onrecord chat: it does not take '--sesion' 'y'"),
+        (("--bogus",), "onrecord: it does not take '--bogus'"),
+        (("chat", "--bogus=x", "-z"), "onrecord chat: it does not take '--bogus' '-z'"),
+        (("record", "export", "-ofile"), "onrecord record export: the following arguments are required: FILE"),
         (("record",), "onrecord record: the following arguments are required: COMMAND"),
         (("record", "show"), "onrecord record show: the following arguments are required: FILE"),
         (("replay", "x", "--at", "y"), "onrecord replay: argument --at: invalid int value: 'y'"),
@@ -141,12 +144,14 @@ def test_an_unforeseen_error_is_a_line_too(capsys: pytest.CaptureFixture[str], m
 def test_ctrl_c_outside_a_chat_is_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a word."""
 
-    def interrupted(args: object) -> int:
+    def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("onrecord.cli.models.run", interrupted)
-    ran = run(capsys, monkeypatch, "models")
-    assert (ran.code, ran.out, ran.err) == (130, "", "")
+    for place in ("models.run", "main._parser"):  # the second: while it starts
+        with monkeypatch.context() as patched:
+            patched.setattr(f"onrecord.cli.{place}", interrupted)
+            ran = run(capsys, monkeypatch, "models")
+        assert (ran.code, ran.out, ran.err) == (130, "", ""), place
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

@@ -209,6 +209,7 @@ class Talk:
         self.failed = True
         if self.debug or not self.screen.live:
             self.screen.fresh()
+            self.screen.out.flush()
             tell(error, debug=self.debug)
             return
         told, hint = said_of(error)
