@@ -19,7 +19,7 @@ pytestmark = [
 def shell(folder: Path, streams: str, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     """The command with its streams as a shell hands them over: ``>&-`` closes one."""
     return subprocess.run(
-        ["sh", "-c", f'"$@" {streams}', "sh", *command(*arguments)], input=typed, capture_output=True, text=True,
+        ["/bin/sh", "-c", f'"$@" {streams}', "sh", *command(*arguments)], input=typed, capture_output=True, text=True,
         env=environment(), cwd=folder, check=False, timeout=15,
     )  # fmt: skip
 
@@ -30,11 +30,11 @@ def shell(folder: Path, streams: str, *arguments: str, typed: str = "") -> subpr
 )
 def test_a_closed_stream_leads_nowhere(tmp_path: Path, streams: str, out: bool, err: bool) -> None:
     """What was done and its exit code are as ever, the other streams say what they always say, without a traceback."""
-    for arguments in (("models",), ("--help",)):
-        ran = shell(tmp_path, streams, *arguments)
+    for arguments in ("models", "--help"):
+        ran = shell(tmp_path, streams, arguments)
         assert (ran.returncode, bool(ran.stdout), ran.stderr) == (0, out, ""), (arguments, ran)
-    for arguments in (("record", "show", "nowhere.db"), ("--bogus",)):
-        ran = shell(tmp_path, streams, *arguments)
+    for arguments in ("record show nowhere.db", "--bogus"):
+        ran = shell(tmp_path, streams, *arguments.split())
         assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 2 if err else 0), (arguments, ran)
 
 
@@ -52,12 +52,12 @@ def test_a_chat_without_streams_writes_nothing_into_its_store(tmp_path: Path) ->
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_behind_a_stream(tmp_path: Path) -> None:
     """Output that cannot be written is an error of its own; an error that cannot be told keeps its exit code."""
-    for arguments in (("models",), ("--help",), ("record", "--help"), ("--version",)):
-        ran = shell(tmp_path, ">/dev/full", *arguments)
+    for arguments in ("models", "--help", "record --help", "--version"):
+        ran = shell(tmp_path, ">/dev/full", *arguments.split())
         assert ran.returncode == 1, (arguments, ran)
         assert ran.stderr == "onrecord: No space left on device\n  hint: make room\n"
-        assert shell(tmp_path, "2>/dev/full", *arguments).returncode == 0
-    for arguments in (("record", "show", "nowhere.db"), ("record", "show", "nowhere.db", "--debug"), ("--bogus",)):
-        ran = shell(tmp_path, "2>/dev/full", *arguments)
+        assert shell(tmp_path, "2>/dev/full", *arguments.split()).returncode == 0
+    for arguments in ("record show nowhere.db", "record show nowhere.db --debug", "--bogus"):
+        ran = shell(tmp_path, "2>/dev/full", *arguments.split())
         assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", ""), arguments
     assert shell(tmp_path, ">/dev/full", "--bogus").returncode == 2

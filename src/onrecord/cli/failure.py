@@ -74,6 +74,8 @@ def said_of(error: BaseException) -> tuple[str, str]:
     hint = "this is not meant to happen: --debug shows where it did"
     if isinstance(error, MemoryError):
         hint = "the data does not fit in memory"
+    if isinstance(error, RecursionError):
+        hint = "data that is nested this deeply cannot be handled; --debug shows where it was met"
     return f"{name}: {told}" if told else name, hint
 
 
