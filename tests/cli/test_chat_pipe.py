@@ -139,11 +139,13 @@ def test_later_leaves_a_question_open_and_answer_comes_back_to_it(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other messages are taken meanwhile; commands work at the answer's prompt too."""
-    lines = "/answer\nbook it\n/record\n/later\nhello\n/answer\ny\n"
+    lines = "/answer\nbook it\n/record\n/answer\n/later\nhello\n/answer now\ny\n"
     ran = run(capsys, monkeypatch, "chat", "cli_asking.py", stdin=lines)
     assert ran.code == 0, ran
     assert "  no question is open" in ran.out
     assert "turn.paused" in ran.out
+    assert ran.out.count("? Book a room in Porto?") == 3
+    assert "there is no /answer" not in ran.out
     assert "  left open: /answer comes back to it" in ran.out
     assert ran.out.index("Nothing to do.") < ran.out.index("I read: booked Porto")
 

@@ -74,6 +74,20 @@ def test_ctrl_c_twice_ends_the_program_although_a_call_runs_on(folder: Path) -> 
         assert person.leaves() == 130, person.seen
 
 
+def test_bytes_that_are_no_text_are_replaced(folder: Path) -> None:
+    """A terminal of another encoding types them: the message is taken, and the chat goes on."""
+    with Person(*command("chat", "cli_paced.py", "--store", "t.db"), folder=folder) as person:
+        person.sees("> ")
+        person.types("ol\udcff!")
+        person.sees("word2")
+        person.sees("> ")
+        assert person.leaves(CTRL_D) == 0, person.seen
+    assert "Traceback" not in person.seen
+    kept = stored(folder / "t.db")
+    assert kept is not None
+    assert [m.text for m in kept.conversation.messages if isinstance(m, UserMessage)] == ["ol\ufffd!"]
+
+
 def test_a_terminal_gets_styles_and_a_pipe_or_no_color_does_not(folder: Path) -> None:
     """Bold and dim where the screen can, reasoning dimmed; plain text when NO_COLOR is set."""
     with Person(*command("chat", "cli_paced.py"), folder=folder) as person:

@@ -67,25 +67,28 @@ def test_wrong_usage_is_a_line_and_a_hint(
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "code", "told"),
     [
-        (("--model", "gpt:5"), "unknown model provider in 'gpt:5'"),
-        (("--store", "."), "is a folder"),
-        (("--store", "no/such/x.db"), "its folder does not exist"),
-        (("--store", "words"), "is not a SQLite file; it was not touched"),
-        (("--session", ""), "--session needs a name"),
+        (("--model", "gpt:5"), 2, "unknown model provider in 'gpt:5'"),
+        (("--model", "offline:zzz"), 2, "there is no model 'zzz' of provider 'offline'"),
+        (("--store", "."), 2, "is a folder"),
+        (("--store", "no/such/x.db"), 2, "its folder does not exist"),
+        (("--store", "words/x.db"), 2, "its folder is not a folder"),
+        (("--store", "words"), 1, "is not a SQLite file; it was not touched"),
+        (("--session", ""), 2, "--session needs a name"),
+        (("--session", " \t"), 2, "--session needs a name"),
     ],
 )
 def test_a_chat_that_cannot_begin_says_why(
-    option: tuple[str, str], told: str, tmp_path: Path,
+    option: tuple[str, str], code: int, told: str, tmp_path: Path,
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Before any line is read."""
+    """Before any line is read; a name that leads nowhere is wrong usage, a file that cannot be used is a failure."""
     (tmp_path / "cli_paced.py").write_text(PACED, encoding="utf-8")
     (tmp_path / "words").write_text("not a store", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     ran = run(capsys, monkeypatch, "chat", "cli_paced.py", *option, stdin="hi\n")
-    assert ran.code in {1, 2}
+    assert ran.code == code, ran
     assert ran.out == ""
     assert told in ran.err
     assert len(ran.err.splitlines()) == 2, ran

@@ -136,7 +136,7 @@ class Keyboard:
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
         self.live = sys.stdin.isatty()
-        if isinstance(sys.stdin, io.TextIOWrapper) and not self.live:
+        if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")
         if self.live and screen.live:
             _line_editing()
