@@ -26,18 +26,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def stops_a_reply(person: Person) -> None:
+    """Presses Ctrl-C in the middle of a slow reply, and gets the next message answered."""
+    person.sees("> ")
+    person.types("slow please")
+    person.sees("word2 ")
+    person.presses(CTRL_C)
+    person.sees("interrupted")
+    person.sees("> ")
+    person.types("again")
+    person.sees("word0 word1 word2")
+    person.sees("> ")
+
+
 def test_ctrl_c_stops_the_reply_and_not_the_program(folder: Path) -> None:
     """What was shown is kept and marked interrupted, the next message is answered, and the next process knows."""
     with Person(*command("chat", "cli_paced.py", "--store", "t.db"), folder=folder) as person:
-        person.sees("> ")
-        person.types("slow please")
-        person.sees("word2 ")
-        person.presses(CTRL_C)
-        person.sees("interrupted")
-        person.sees("> ")
-        person.types("again")
-        person.sees("word0 word1 word2")
-        person.sees("> ")
+        stops_a_reply(person)
         assert person.leaves(CTRL_D) == 0, person.seen
     assert "Traceback" not in person.seen
     kept = stored(folder / "t.db")
@@ -162,15 +167,7 @@ def test_the_demo_under_make_survives_ctrl_c(folder: Path) -> None:
         encoding="utf-8",
     )
     with Person("make", "demo", folder=folder) as person:
-        person.sees("> ")
-        person.types("slow")
-        person.sees("word2 ")
-        person.presses(CTRL_C)
-        person.sees("interrupted")
-        person.sees("> ")
-        person.types("again")
-        person.sees("word0 word1 word2")
-        person.sees("> ")
+        stops_a_reply(person)
         person.leaves(CTRL_D)
     kept = stored(folder / "t.db")
     assert kept is not None
