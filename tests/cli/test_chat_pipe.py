@@ -201,7 +201,8 @@ class Piped:
         self.into.flush()
         seen = ""
         while not seen.endswith(until):
-            assert (shown := self.out.read(1)), self.err.read()
+            shown = self.out.read(1)
+            assert shown, self.err.read()
             seen += shown
 
     def __enter__(self) -> Self:
