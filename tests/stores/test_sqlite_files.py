@@ -219,14 +219,14 @@ async def test_a_store_is_read_where_nothing_may_be_written() -> None:
             path.parent.chmod(0o755)
 
 
-def no_writing(path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
+def no_writing(path: Path, monkeypatch: pytest.MonkeyPatch, said: str = "SQLITE_READONLY_DIRECTORY") -> SqliteStore:
     """A store whose folder takes no log: whoever runs this, root too, gets what SQLite says then."""
     opened: Callable[..., sqlite3.Connection] = sqlite3.connect
 
     def connect(where: str, **how: Any) -> sqlite3.Connection:
         if "immutable" not in where:
             error = sqlite3.OperationalError("attempt to write a readonly database")
-            error.sqlite_errorname = "SQLITE_READONLY_DIRECTORY"
+            error.sqlite_errorname = said
             raise error
         return opened(where, **how)
 
@@ -265,6 +265,19 @@ async def test_a_log_that_cannot_be_read_is_not_left_out(
     with pytest.raises(StoreError, match="its log beside it holds changes") as told:
         await store.load("s")
     assert (told.value.code, "copy the file" in told.value.hint) == ("store-readonly", True)
+    await store.close()
+
+
+@pytest.mark.parametrize("said", ["SQLITE_CANTOPEN", "SQLITE_BUSY"])
+async def test_a_store_that_may_be_written_is_not_opened_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """Out of file descriptors, or held by another process: that is told, and permissions are not blamed."""
+    await filled(tmp_path / "x.db", 1)
+    store = no_writing(tmp_path / "x.db", monkeypatch, said)
+    with pytest.raises(StoreError) as told:
+        await store.load("s")
+    assert told.value.code in {"store-unreachable", "store-busy"}
     await store.close()
 
 

@@ -13,6 +13,7 @@ quarter of the time that a (tenant, session, n) index needs, and a commit costs 
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +60,7 @@ def connect(path: str, synchronous: str) -> tuple[sqlite3.Connection, bool]:
     try:
         return _to_write(path, synchronous), False
     except sqlite3.OperationalError as error:
-        if not _writing_refused(error) or not _has_content(path):
+        if not _writing_refused(error, path) or not _has_content(path):
             raise
     return _to_read(path)
 
@@ -86,7 +87,7 @@ def _to_read(path: str) -> tuple[sqlite3.Connection, bool]:
     try:
         return _opened_to_read(path, "mode=ro"), False
     except sqlite3.OperationalError as error:
-        if not _writing_refused(error):
+        if not _writing_refused(error, path):
             raise
     if any(_has_content(f"{path}{ending}") for ending in ("-wal", "-journal")):
         raise unread_log(path)
@@ -106,8 +107,11 @@ def _opened_to_read(path: str, how: str) -> sqlite3.Connection:
     return connection
 
 
-def _writing_refused(error: sqlite3.Error) -> bool:
-    return error.sqlite_errorname.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+def _writing_refused(error: sqlite3.Error, path: str) -> bool:
+    """Whether permissions are in the way; a file cannot be opened for want of file descriptors either."""
+    if error.sqlite_errorname.startswith("SQLITE_CANTOPEN"):
+        return not os.access(Path(path).parent, os.W_OK)
+    return error.sqlite_errorname.startswith("SQLITE_READONLY")
 
 
 def _has_content(path: str) -> bool:
