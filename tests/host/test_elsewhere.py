@@ -133,7 +133,8 @@ async def test_two_hosts_share_the_sessions_of_a_store() -> None:
 
 async def is_done(host: Any) -> bool:
     """Whether the inbox holds nothing."""
-    return await host.store.rows("in") == []
+    found: list[Any] = await host.store.rows("in")
+    return found == []
 
 
 async def test_a_model_error_is_told_where_the_turn_ran() -> None:
