@@ -172,6 +172,22 @@ class RowMachine(RuleBasedStateMachine):
         for held in found:
             self.leased(held)
 
+    @rule(session=sessions, key=names, text=st.booleans(), ms=st.sampled_from((0, 0, 15_000)))
+    def talk(self, session: SessionKey, key: str, text: bool, ms: int) -> None:
+        """Somebody writes, or a message goes out: the rows whose order counts."""
+        self.do_put(Said(key) if text else Outgoing(key=key, text="hi", after_ms=ms), session, None, "queue", None)
+
+    @rule(box=boxes, session=sessions, how=st.sampled_from(("done", "park", "again")), seconds=seconds)
+    def work(self, box: Box, session: SessionKey, how: str, seconds: float) -> None:
+        """Somebody takes the next row and ends it in one of the orderly ways."""
+        leases = len(self.leases)
+        self.do_lease(box, "w1", 1, session)
+        for held in self.leases[leases:]:
+            if how == "again":
+                self.do_again(held, seconds, None, 1)
+            else:
+                self.do_end(held, how == "park")
+
     @rule(box=boxes, session=sessions, interrupt=st.booleans())
     def crash(self, box: Box, session: SessionKey, interrupt: bool) -> None:
         """Somebody takes a row and is not heard of for longer than the lease; it may be interrupted."""
@@ -184,7 +200,10 @@ class RowMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), seconds=seconds, floor=maybe_seconds, rung=st.integers(0, 3))
     def again(self, data: st.DataObject, seconds: float, floor: float | None, rung: int) -> None:
-        held, due, until = self.drawn(data), self.now(seconds), self.now(floor)
+        self.do_again(self.drawn(data), seconds, floor, rung)
+
+    def do_again(self, held: Row, seconds: float, floor: float | None, rung: int) -> None:
+        due, until = self.now(seconds), self.now(floor)
         done = self.ask_about([held], lambda store, one: store.again(one, due=due, rung=rung, floor=until))
         assert done is self.is_good(held)
         if done:
@@ -193,7 +212,9 @@ class RowMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), park=st.booleans())
     def end(self, data: st.DataObject, park: bool) -> None:
-        held = self.drawn(data)
+        self.do_end(self.drawn(data), park)
+
+    def do_end(self, held: Row, park: bool) -> None:
         done = self.ask_about([held], lambda store, one: store.park(one, why="attempts") if park else store.done(one))
         assert done is self.is_good(held)
         if done and park:
