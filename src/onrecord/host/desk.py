@@ -100,11 +100,11 @@ class Desk:
             )
         ended = self._tickets.of(stored, known.seq if known is not None else 0)
         if accepted.leased:
-            worker.begin(stored, accepted.session)
+            worker.begin(stored, accepted.session, is_loaded=True)
         elif accepted.is_new or name not in worker.running:
             if accepted.is_new and busy == "supersede":
                 self._supersede(worker, stored)
-            worker.tell()
+            worker.tell(gone=not accepted.is_new)
         return Ticket(stored, ended, partial(self._withdraw, stored), is_new=accepted.is_new)
 
     def _supersede(self, worker: Worker, row: Row) -> None:
@@ -176,7 +176,7 @@ class Desk:
         """Deletes what nobody has leased."""
         worker, key = self.start(), _named(session)
         count = await self._store.cancel("in", key, keys=keys)
-        worker.tell()  # whoever waits for one of them learns that it is gone
+        worker.tell(gone=True)  # whoever waits for one of them learns that it is gone
         return count
 
     def live(self, session: SessionKey | str, after: int, place: Place | None) -> AsyncGenerator[LiveItem, None]:

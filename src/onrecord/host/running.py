@@ -40,11 +40,12 @@ class Running:
     """One row, from its lease to its commit. One task takes it; the heartbeat and `Host.interrupt` reach in."""
 
     __slots__ = (
-        "asked", "draft", "has_ended", "interruption", "is_lost", "is_stopped", "row", "session", "task", "turn",
+        "asked", "draft", "has_ended", "interruption", "is_loaded", "is_lost", "is_stopped", "row", "session", "task",
+        "turn",
     )  # fmt: skip
 
-    def __init__(self, row: Row, session: Session | None, asked: Asked) -> None:
-        self.row, self.session, self.asked = row, session, asked
+    def __init__(self, row: Row, session: Session | None, asked: Asked, *, is_loaded: bool) -> None:
+        self.row, self.session, self.asked, self.is_loaded = row, session, asked, is_loaded
         self.draft = asked.draft or Draft()
         self.task: asyncio.Task[None] | None = None
         self.turn: Turn | None = None

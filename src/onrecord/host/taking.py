@@ -123,7 +123,7 @@ async def _give_back(setup: Setup, row: Row) -> None:
 
 
 async def _loaded(setup: Setup, hot: HotSessions, running: Running) -> Session | None:
-    if running.session is not None:
+    if running.is_loaded:
         return running.session
     return await setup.store.load(running.row.session, known=hot.get(running.row.session))
 

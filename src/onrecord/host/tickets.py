@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -42,6 +43,7 @@ class Tickets:
         self._store = store
         self._waiting: dict[Name, _Waiting] = {}
         self._asked: dict[Name, Asked] = {}
+        self._sessions = Counter[SessionKey]()
 
     def expect(self, name: Name, asked: Asked) -> None:
         """A row of this name is about to be put: what its sender gives, unless one is waited for already."""
@@ -54,14 +56,18 @@ class Tickets:
 
     def forget(self, name: Name) -> None:
         """Nobody waits for this row any more."""
-        self._waiting.pop(name, None)
         self._asked.pop(name, None)
+        if self._waiting.pop(name, None) is not None:
+            self._sessions[name[0]] -= 1
+            if not self._sessions[name[0]]:
+                del self._sessions[name[0]]
 
     def of(self, row: Row, since: int) -> asyncio.Future[TurnResult[Any]]:
         """What ends with the row's turn. ``since`` is a number of entries that were there before it."""
         waiting = self._waiting.get(name_of(row))
         if waiting is None:
             waiting = self._waiting[name_of(row)] = _Waiting(row, since)
+            self._sessions[row.session] += 1
         return waiting.ended
 
     def settle(self, row: Row, result: TurnResult[Any]) -> None:
@@ -80,7 +86,7 @@ class Tickets:
 
     def waits_in(self, session: SessionKey) -> bool:
         """Whether somebody waits for a row of this session."""
-        return any(name[0] == session for name in self._waiting)
+        return session in self._sessions
 
     async def look(self, running: Collection[Name] | Mapping[Name, object]) -> None:
         """Settles what was taken by another process, or was set aside or withdrawn there."""
@@ -108,3 +114,4 @@ class Tickets:
                     )
                 )
         self._waiting = {}
+        self._sessions.clear()

@@ -7,9 +7,11 @@ not to whoever asked for it.
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import suppress
-from typing import Any
+from datetime import datetime
 
+from onrecord.conversation.identity import SessionKey
 from onrecord.errors import LeaseLost, OnrecordError, StoreError
 from onrecord.host.delivery import Delivering, Delivery
 from onrecord.host.hot import HotSessions
@@ -20,7 +22,6 @@ from onrecord.host.taking import GivenBack, take_row
 from onrecord.host.tickets import Tickets
 from onrecord.session.inbox import Lease, Row
 from onrecord.session.session import Session
-from onrecord.turn.result import TurnResult
 
 __all__ = ("Worker",)
 
@@ -35,7 +36,9 @@ class Worker:
         self.setup, self.hot, self.live, self.tickets = setup, hot, live, tickets
         self.delivery = Delivery(setup)
         self.running: dict[Name, Running] = {}
+        self._taken: dict[SessionKey, Running] = {}
         self._news = asyncio.Event()
+        self._looks_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
 
@@ -46,8 +49,10 @@ class Worker:
         if not self._tasks and not self._closing:
             self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(self._keep())]
 
-    def tell(self) -> None:
-        """Something may be due: the worker looks at once."""
+    def tell(self, *, gone: bool = False) -> None:
+        """Something may be due: the worker looks at once, also for rows that are gone if told so."""
+        if gone:
+            self._looks_at = 0.0
         self._news.set()
 
     def lease(self, session: Session | None) -> Lease | None:
@@ -56,17 +61,17 @@ class Worker:
             return None
         return Lease(owner=self.setup.name, ttl=self.setup.lease_s, known=session)
 
-    def begin(self, row: Row, session: Session | None) -> Running:
-        """Takes a leased row in a task of its own."""
-        running = Running(row, session, self.tickets.asked(name_of(row)))
-        self.running[name_of(row)] = running
+    def begin(self, row: Row, session: Session | None = None, *, is_loaded: bool = False) -> Running:
+        """Takes a leased row in a task of its own, over ``session`` where that was read with the lease."""
+        running = Running(row, session, self.tickets.asked(name_of(row)), is_loaded=is_loaded)
+        self.running[name_of(row)] = self._taken[row.session] = running
         self.live.begin(row.session, running.draft)
         running.task = asyncio.create_task(self._take(running))
         return running
 
-    def running_in(self, key: Any) -> Running | None:
+    def running_in(self, key: SessionKey) -> Running | None:
         """What is being taken in a session here."""
-        return next((r for (session, _), r in self.running.items() if session == key), None)
+        return self._taken.get(key)
 
     async def close(self, drain_s: float) -> None:
         """Takes no more rows; running turns may end within ``drain_s`` seconds, then their rows are given back."""
@@ -105,12 +110,10 @@ class Worker:
         else:
             end = result.changed
             self.tickets.settle(row, result)
-            self._follow_up(result)
-        finally:
-            self.running.pop(name_of(row), None)
-            self.live.ended(row.session, running.draft, "committed" if end else "gone")
-            if self.tickets.waits_in(row.session) or len(self.running) >= self.setup.turns - 1:
+            if result.wakes or (result.messages and self.setup.deliver is not None):
                 self.tell()
+        finally:
+            self._ended(running, is_stored=end)
 
     def _failed(self, running: Running, error: Exception) -> None:
         if isinstance(error, StoreError):
@@ -119,8 +122,17 @@ class Worker:
         self.tickets.fail(running.row, error)
         self.tell()
 
-    def _follow_up(self, result: TurnResult[Any]) -> None:
-        if result.wakes or (result.messages and self.setup.deliver is not None):
+    def _ended(self, running: Running, *, is_stored: bool) -> None:
+        """Looks for more only where there may be some: a put row was alone, a leased one may have others behind it."""
+        row = running.row
+        # A row that was lost may have come back meanwhile, and run here anew.
+        if self.running.get(name_of(row)) is running:
+            del self.running[name_of(row)]
+        if self._taken.get(row.session) is running:
+            del self._taken[row.session]
+        self.live.ended(row.session, running.draft, "committed" if is_stored else "gone")
+        is_full = len(self.running) >= self.setup.turns - 1
+        if is_full or not running.is_loaded or self.tickets.waits_in(row.session):
             self.tell()
 
     async def _left(self, running: Running) -> None:
@@ -140,16 +152,14 @@ class Worker:
         while not self._closing:
             self._news.clear()
             try:
-                moved = await self._round()
+                if not await self._round():
+                    await self._rest()
                 trouble = 0
             except StoreError as error:
                 wait = _TROUBLE_S[min(trouble, len(_TROUBLE_S) - 1)]
                 log.error("the store failed: %s; trying again in %.2f s", error.code, wait, extra={"code": error.code})
                 trouble += 1
                 await asyncio.sleep(wait)
-                continue
-            if not moved:
-                await self._rest()
 
     async def _round(self) -> bool:
         """Leases what is due in both boxes. Whether there was anything."""
@@ -157,23 +167,41 @@ class Worker:
         room = setup.turns - len(self.running)
         rows = await store.lease("in", setup.name, ttl=setup.lease_s, limit=room) if room > 0 else []
         for row in rows:
-            self.begin(row, None)
+            self.begin(row)
         delivered = await self.delivery.lease()
-        await self.tickets.look(self.running)
+        await self._look()
         return bool(rows or delivered)
 
+    async def _look(self) -> None:
+        """What became of rows that others may have taken: once a poll, however busy this host is."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._looks_at:
+            self._looks_at = now + self.setup.poll_s
+            await self.tickets.look(self.running)
+
     async def _rest(self) -> None:
-        """Until something is due, or there is news, or other processes may have put something."""
-        due = [await self.setup.store.next_due("in")] if len(self.running) < self.setup.turns else []
-        if self.setup.deliver is not None:
-            due.append(await self.setup.store.next_due("out"))
-        now = self.setup.effects.now()
-        seconds = [(at - now).total_seconds() for at in due if at is not None]
+        """Until something is due, or there is news. Meanwhile others may put something: one query a box each poll."""
         # What is due and yet was not leased is due to be leased by somebody else: not worth a busy loop.
-        wait = max(min([*seconds, self.setup.poll_s]), self.setup.poll_s / 20)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._news.wait()
+        poll_s, least = self.setup.poll_s, self.setup.poll_s / 20
+        while not self._closing:
+            wait = max(await self._until_due(), least)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(wait, poll_s)):
+                    await self._news.wait()
+            if wait < poll_s or self._news.is_set():
+                return
+            least = 0.0
+            await self._look()
+
+    async def _until_due(self) -> float:
+        """Seconds."""
+        store, due = self.setup.store, list[datetime | None]()
+        if len(self.running) < self.setup.turns:
+            due.append(await store.next_due("in"))
+        if self.setup.deliver is not None:
+            due.append(await store.next_due("out"))
+        now = self.setup.effects.now()
+        return min([(at - now).total_seconds() for at in due if at is not None], default=math.inf)
 
     async def _keep(self) -> None:
         """The heartbeat of all leases: one query for all of them, three times in a lease."""
