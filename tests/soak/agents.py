@@ -69,12 +69,12 @@ class Floor:
             assert isinstance(tick, int)
             await stage.say(f"Tick {tick}.", key="tick", after_ms=100)
             if tick + 1 < TICKS:
-                stage.arm(Wake(turn.input.key, at=turn.now + timedelta(seconds=0.3), payload=tick + 1))
+                stage.arm(Wake(key=turn.input.key, at=turn.now + timedelta(seconds=0.3), payload=tick + 1))
             return
         if isinstance(turn.input, Happened):
             await stage.say(f"Noted {turn.input.key}.", key="noted")
         if isinstance(turn.input, Said) and str(turn.input.content).startswith("Remind me"):
-            stage.arm(Wake(f"tick {turn.input.key}", at=turn.now + timedelta(seconds=0.2), payload=0))
+            stage.arm(Wake(key=f"tick {turn.input.key}", at=turn.first_now + timedelta(seconds=0.2), payload=0))
         await stage.speak(turn.spec.brief)
 
 

@@ -91,7 +91,10 @@ def _inputs(diary: Diary, told: dict[str, Told]) -> Iterator[str]:
     for line in diary.lines("accepted"):
         name = (line["session"], line["key"])
         prefix = "said::" if line["kind"] == "Said" else ("happened:" + ("beat:" if "beat" in line["key"] else "paid:"))
-        found = turns[line["session"], prefix + line["key"].replace(" ", "%20")] or turns[line["session"], prefix + line["key"]]
+        found = (
+            turns[line["session"], prefix + line["key"].replace(" ", "%20")]
+            or turns[line["session"], prefix + line["key"]]
+        )
         if found == 0 and name not in withdrawn:
             yield f"an accepted input was lost: {line}"
     for (id, key), count in turns.items():
@@ -130,7 +133,9 @@ def _effects(diary: Diary, told: dict[str, Told]) -> Iterator[str]:
         if line["differs"]:
             yield f"one key stood for two effects: {line}"
     for id, one in told.items():
-        keys = {e.body.call: e.body.key for e in one.entries if isinstance(e.body, ToolStarted) and e.body.name != "look"}
+        keys = {
+            e.body.call: e.body.key for e in one.entries if isinstance(e.body, ToolStarted) and e.body.name != "look"
+        }
         for entry in one.entries:
             body = entry.body
             if not isinstance(body, ToolReturned) or body.status != "returned" or body.call not in keys:
@@ -141,7 +146,13 @@ def _effects(diary: Diary, told: dict[str, Told]) -> Iterator[str]:
                 yield f"{id}: a call's result is not that of its effect: {body.call} {text!r}"
 
 
+_FAILURES = frozenset({"retries-used-up", "out-of-attempts", "model-network", "model-server", "model-rate", "model-overload"})
+
+
 def _state(one: Told) -> Iterator[str]:
+    for entry in one.entries:
+        if isinstance(entry.body, TurnFailed) and entry.body.code not in _FAILURES:
+            yield f"a turn failed for no reason known: {entry.body.code} {entry.body.error}"
     again = refold(one.session.key, one.entries, digest_key=one.session.digest_key)
     if replace(again, version=one.session.version) != one.session:
         yield "its state is not what its record tells"

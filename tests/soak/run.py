@@ -34,12 +34,12 @@ _STEP_S = 0.05
 def _forked(act: Callable[[], object]) -> int:
     """A child process. Forked, it starts in milliseconds, and this process has no other threads."""
     child = os.fork()
-    if child:
-        return child
-    _child(act)
+    if not child:
+        _live(act)
+    return child
 
 
-def _child(act: Callable[[], object]) -> NoReturn:
+def _live(act: Callable[[], object]) -> NoReturn:
     try:
         act()
     finally:
@@ -97,10 +97,10 @@ class Soak:
         db = sqlite3.connect(self.folder / "soak.db")
         try:
             (rows,) = db.execute("select count(*) from rows").fetchone()
-            (open,) = db.execute("select count(*) from sessions where state like '%\"pending\":{%'").fetchone()
+            (paused,) = db.execute("select count(*) from sessions where state like '%\"pending\":{%'").fetchone()
         finally:
             db.close()
-        return not rows and not open
+        return not rows and not paused
 
     def end(self) -> None:
         """Ends every process."""
@@ -120,7 +120,7 @@ def soak(folder: Path, kills: int, seed: int, workers: int) -> bool:
     print(f"soak: seed {seed}, {workers} workers, folder {folder}", flush=True)
     began = time.monotonic()
     running = Soak(folder, seed, workers)
-    show = (lambda text: print(text, end="", flush=True)) if sys.stdout.isatty() else (lambda text: None)
+    show = _shown if sys.stdout.isatty() else len
     try:
         running.run(kills, show)
     finally:
@@ -135,6 +135,10 @@ def soak(folder: Path, kills: int, seed: int, workers: int) -> bool:
         print(f"BROKEN: {problem}")
     print(f"{len(found)} promises broken after {time.monotonic() - began:.0f} s; seed {seed}")
     return not found
+
+
+def _shown(text: str) -> None:
+    print(text, end="", flush=True)
 
 
 def main() -> None:

@@ -181,7 +181,7 @@ def work(folder: Path, seed: str) -> None:
         return Given(context=Till(port))
 
     async def deliver(session: SessionKey, message: Outgoing) -> None:
-        if chance.random() < 0.03 and not (folder / "calm").exists():  # noqa: ASYNC240 - a look at a file is short
+        if chance.random() < 0.03 and not (folder / "calm").exists():
             raise ConnectionError
         diary.note("delivered", session=session.id, key=message.key, text=message.text)
 
@@ -195,7 +195,7 @@ def work(folder: Path, seed: str) -> None:
         serving = asyncio.create_task(host.work())
         customers = Customers(host, diary, chance)
         acts = set[asyncio.Task[None]]()
-        while not (folder / "calm").exists():  # noqa: ASYNC240 - see above
+        while not (folder / "calm").exists():
             await asyncio.sleep(chance.expovariate(12))
             acts = {act for act in acts if not act.done()}
             if len(acts) < 40:
