@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Input, Interruption, Said, as_input, check_interruption, row_key
-from onrecord.conversation.outgoing import Delta, Outcome
+from onrecord.conversation.outgoing import Outcome
 from onrecord.errors import SessionBusy, SessionConflict, UsageError
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Draft, Live, LiveItem, Place
@@ -74,26 +74,22 @@ class Desk:
         row = Row(session=_named(session), box="in", key=key, body=given, options=encode_options(asked.options))
         return await self._put(row, busy, asked)
 
-    def listened(self, asked: Asked, emit: Callable[[Delta], None]) -> Asked:
-        """The same, read live by the one who asks."""
-        draft = Draft()
-
-        def pass_on() -> None:
-            draft.was_read = True
-            emit(draft.deltas[-1])
-
-        draft.listeners.append(pass_on)
-        return replace(asked, draft=draft)
-
     async def _put(self, row: Row, busy: Busy, asked: Asked) -> Ticket[Any]:
         worker = self.start()
         known = self._hot.get(row.session)
         name = name_of(row)
         self._tickets.expect(name, asked)
-        accepted = await self._store.put(row, busy=busy, lease=worker.lease(known))
+        try:
+            accepted = await self._store.put(row, busy=busy, lease=worker.lease(known))
+        except asyncio.CancelledError:
+            worker.find_left(name)
+            raise
+        except Exception:
+            self._tickets.withhold(name)
+            raise
         stored = accepted.row
         if stored is None:
-            self._tickets.forget(name)
+            self._tickets.withhold(name)
             raise SessionBusy(
                 f"a turn of session {row.session.id!r} runs or waits",
                 hint="try again later, or send with busy='queue' or busy='supersede'",

@@ -91,10 +91,10 @@ class Host(Generic[C, O]):
         options: Sequence[object] = (), history: Any = None, busy: Busy = "queue",
     ) -> HostStream[O]:  # fmt: skip
         """The same turn, read while it runs. Leaving the stream early lets the turn go on."""
-        asked = Asked(context=context, options=tuple(options), history=history)
 
         async def run(emit: Callable[[Delta], None], began: Callable[[Turn], None]) -> TurnResult[O]:
-            ticket = await self._desk.send(session, input, busy, self._desk.listened(asked, emit))
+            asked = Asked(context=context, options=tuple(options), history=history, emit=emit)
+            ticket = await self._desk.send(session, input, busy, asked)
             return cast(TurnResult[O], await ticket.result())
 
         return HostStream(run)

@@ -69,11 +69,11 @@ async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResu
     """Takes the row to its end. Raises what the sender is told; LeaseLost when nothing of it counts."""
     row = running.row
     base = await _loaded(setup, hot, running)
-    if not isinstance(row.body, _INPUTS):
-        return await _kept_up(setup, hot, running, base)
     if row.attempt - row.clean > CRASHES:
         error = TurnParked(row.session.id, "out-of-attempts")
         raise await park(setup, hot, running, base, "out-of-attempts", error)
+    if not isinstance(row.body, _INPUTS):
+        return await _kept_up(setup, hot, running, base)
     for attempt in range(_CONFLICTS + 1):
         result, failure = await _taken(setup, hot, running, base, row.body)
         try:
@@ -85,6 +85,7 @@ async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResu
             base = await setup.store.load(row.session)
             if running.draft.was_read or attempt == _CONFLICTS:
                 return await _ended_by_conflict(setup, hot, running, result, base)
+            running.begin_again()
             continue
         except StoreError as error:
             if error.code in _UNSTORABLE:  # it would not fit the next time either

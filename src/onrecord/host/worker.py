@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Coroutine
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import LeaseLost, OnrecordError, StoreError
-from onrecord.host.delivery import Delivering, Delivery
+from onrecord.host.delivery import Delivery, ended_by
+from onrecord.host.heartbeat import keep_leases
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Live
 from onrecord.host.running import Name, Running, name_of
-from onrecord.host.setup import Setup, log
+from onrecord.host.setup import Setup, code_of, log
 from onrecord.host.taking import GivenBack, take_row
-from onrecord.host.tickets import Tickets
+from onrecord.host.tickets import Tickets, row_of
 from onrecord.session.inbox import Lease, Row
 from onrecord.session.session import Session
 
@@ -40,14 +43,16 @@ class Worker:
         self._news = asyncio.Event()
         self._looks_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
-        self._closing = False
+        self._besides = set[asyncio.Task[None]]()
+        self._closing = asyncio.Event()
 
     # ---- running
 
     def start(self) -> None:
         """Begins to serve; called again it does nothing."""
-        if not self._tasks and not self._closing:
-            self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(self._keep())]
+        if not self._tasks and not self._closing.is_set():
+            held = lambda: [*self.running.values(), *self.delivery.running.values()]  # noqa: E731 - read at each beat
+            self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(keep_leases(self.setup, held))]
 
     def tell(self, *, gone: bool = False) -> None:
         """Something may be due: the worker looks at once, also for rows that are gone if told so."""
@@ -57,17 +62,40 @@ class Worker:
 
     def lease(self, session: Session | None) -> Lease | None:
         """What a put may ask for: to take the row here and now, if there is room for one more."""
-        if self._closing or len(self.running) >= self.setup.turns:
+        if self._closing.is_set() or len(self.running) >= self.setup.turns:
             return None
         return Lease(owner=self.setup.name, ttl=self.setup.lease_s, known=session)
 
-    def begin(self, row: Row, session: Session | None = None, *, is_loaded: bool = False) -> Running:
+    def begin(self, row: Row, session: Session | None = None, *, is_loaded: bool = False) -> None:
         """Takes a leased row in a task of its own, over ``session`` where that was read with the lease."""
+        if self._closing.is_set():
+            self._beside(self._give_back(row))
+            return
+        before = self._taken.get(row.session)
+        if before is not None:  # its lease ended while this process slept, or its row was replaced
+            before.lose()
         running = Running(row, session, self.tickets.asked(name_of(row)), is_loaded=is_loaded)
         self.running[name_of(row)] = self._taken[row.session] = running
         self.live.begin(row.session, running.draft)
         running.task = asyncio.create_task(self._take(running))
-        return running
+
+    def find_left(self, name: Name) -> None:
+        """Begins a row whose sender was cancelled while it was stored: it may be leased, and nobody knows."""
+        self._beside(self._begin_left(name))
+
+    async def _begin_left(self, name: Name) -> None:
+        session, key = name
+        with suppress(StoreError):  # then its lease ends by itself
+            row = await row_of(self.setup.store, session, key)
+            if row is None:
+                self.tickets.withhold(name)
+            elif row.owner == self.setup.name and name not in self.running:
+                self.begin(row)
+
+    def _beside(self, act: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(act)
+        self._besides.add(task)
+        task.add_done_callback(self._besides.discard)
 
     def running_in(self, key: SessionKey) -> Running | None:
         """What is being taken in a session here."""
@@ -75,17 +103,17 @@ class Worker:
 
     async def close(self, drain_s: float) -> None:
         """Takes no more rows; running turns may end within ``drain_s`` seconds, then their rows are given back."""
-        self._closing = True
-        takes = [r.task for r in self.running.values() if r.task is not None]
-        if takes and drain_s > 0:
-            await asyncio.wait(takes, timeout=drain_s)
+        self._closing.set()
+        self.tell()
+        until = asyncio.get_running_loop().time() + drain_s
+        await ended_by(until, [*(r.task for r in self.running.values()), *self._tasks[:1]])
         for running in list(self.running.values()):
             running.stop()
-        await asyncio.gather(*(r.task for r in self.running.values() if r.task is not None), return_exceptions=True)
-        await self.delivery.close()
+        await ended_by(math.inf, [r.task for r in self.running.values()])
+        await self.delivery.close(until)
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await ended_by(math.inf, [*self._tasks, *self._besides])
         self.live.close()
         self.tickets.close()
 
@@ -94,6 +122,7 @@ class Worker:
     async def _take(self, running: Running) -> None:
         row, end = running.row, False
         try:
+            running.check()
             result = await take_row(self.setup, self.hot, running)
         except GivenBack as back:
             self.tickets.fail(row, back.error)
@@ -140,26 +169,30 @@ class Worker:
         if not (running.is_lost or running.is_stopped):
             raise asyncio.CancelledError
         self.hot.drop(running.row.session)
-        if running.is_stopped:
-            with suppress(StoreError):  # then its lease ends by itself
-                row = running.row
-                await self.setup.store.again(row, due=self.setup.effects.now(), rung=row.rung, floor=row.floor)
+        if running.is_stopped and not running.is_lost:
+            await self._give_back(running.row)
+
+    async def _give_back(self, row: Row) -> None:
+        with suppress(StoreError):  # then its lease ends by itself
+            await self.setup.store.again(row, due=self.setup.effects.now(), rung=row.rung, floor=row.floor)
 
     # ---- the two loops
 
     async def _serve(self) -> None:
         trouble = 0
-        while not self._closing:
+        while not self._closing.is_set():
             self._news.clear()
             try:
                 if not await self._round():
                     await self._rest()
                 trouble = 0
-            except StoreError as error:
-                wait = _TROUBLE_S[min(trouble, len(_TROUBLE_S) - 1)]
-                log.error("the store failed: %s; trying again in %.2f s", error.code, wait, extra={"code": error.code})
+            except Exception as error:  # noqa: BLE001 - whatever it is, what was accepted has to be served
+                wait, code = _TROUBLE_S[min(trouble, len(_TROUBLE_S) - 1)], code_of(error)
+                log.error("the store failed: %s; trying again in %.2f s", code, wait, extra={"code": code})
                 trouble += 1
-                await asyncio.sleep(wait)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._closing.wait()
 
     async def _round(self) -> bool:
         """Leases what is due in both boxes. Whether there was anything."""
@@ -183,7 +216,7 @@ class Worker:
         """Until something is due, or there is news. Meanwhile others may put something: one query a box each poll."""
         # What is due and yet was not leased is due to be leased by somebody else: not worth a busy loop.
         poll_s, least = self.setup.poll_s, self.setup.poll_s / 20
-        while not self._closing:
+        while not self._closing.is_set():
             wait = max(await self._until_due(), least)
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(wait, poll_s)):
@@ -202,21 +235,3 @@ class Worker:
             due.append(await store.next_due("out"))
         now = self.setup.effects.now()
         return min([(at - now).total_seconds() for at in due if at is not None], default=math.inf)
-
-    async def _keep(self) -> None:
-        """The heartbeat of all leases: one query for all of them, three times in a lease."""
-        while True:
-            await asyncio.sleep(self.setup.lease_s / 3)
-            held: list[Running | Delivering] = [*self.running.values(), *self.delivery.running.values()]
-            if not held:
-                continue
-            try:
-                rows = await self.setup.store.extend([running.row for running in held], ttl=self.setup.lease_s)
-            except StoreError as error:
-                log.error("leases could not be kept: %s", error.code, extra={"code": error.code})
-                continue
-            for running, row in zip(held, rows, strict=True):
-                if row is None:
-                    running.lose()
-                elif row.cancel is not None:
-                    running.interrupt(row.cancel)
