@@ -9,16 +9,17 @@ session keeps, so that the record that is left folds to the session that is left
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.conversation import Conversation
-from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.identity import Identity, SessionKey, session_key
 from onrecord.conversation.messages import AssistantMessage, Message
 from onrecord.errors import RecordInvalid, StoreError, UsageError
+from onrecord.jsonio import writable
 from onrecord.record.entry import Body, Entry, kind_of
 from onrecord.record.kinds import DataPatched, Erased, HistoryChanged, TurnClosed, TurnInterrupted
 from onrecord.session.codec import stored_slots
@@ -30,7 +31,14 @@ from onrecord.session.steps import CORE
 from onrecord.session.walking import Walked, resalted, walk
 from onrecord.session.working import NO_FOLDS
 
-__all__ = ("Rewritten", "blank", "check_kinds", "erased_entry", "is_blank", "named_turns", "old_turns", "without")
+__all__ = (
+    "ERASURE", "Rewritten", "Told", "asked", "blank", "check_kinds", "descendants", "erased_entry", "is_blank", "named_turns",
+    "old_turns", "without",
+)  # fmt: skip
+
+
+ERASURE = "erasure"
+"""Where the entries stand that tell of an erasure."""
 
 
 class Rewritten(Struct, frozen=True):
@@ -50,6 +58,24 @@ def erased_entry(entry: Entry, why: str, at: datetime) -> Entry:
     if isinstance(entry.body, Erased):
         return entry
     return replace(entry, body=Erased(was=kind_of(entry.body), why=why, at=at))
+
+
+def asked(
+    what: SessionKey | Identity | str, messages: Sequence[str] | None, why: str
+) -> tuple[SessionKey | Identity, tuple[str, ...] | None]:
+    """What is to be erased, as a store takes it. UsageError for what could erase more or less than was meant."""
+    told: object = why
+    if not isinstance(told, str) or not why or writable(why) != why:
+        raise UsageError("an erasure says why", hint='pass why="asked by the customer"; it stays on the record')
+    if isinstance(what, Identity):
+        if not what.principal:
+            raise UsageError("an Identity without a principal is nobody", hint="name who is to be erased")
+        if messages is not None:
+            raise UsageError("messages are erased of one session", hint="give its SessionKey instead of an Identity")
+        return what, None
+    if isinstance(messages, str):
+        raise UsageError("messages= takes several ids", hint="write messages=[message.id]")
+    return session_key(what), None if messages is None else tuple(messages)
 
 
 # ---- a whole session -------------------------------------------------------------------------------------------------
@@ -76,7 +102,7 @@ def _filed(session: Session, kept: Kept, at: datetime) -> tuple[Session, tuple[E
     turn = f"{session.key.id}:history:{session.seq}"
     bodies = (HistoryChanged(op="erase", value=Raw(msgspec.json.encode(kept))), TurnClosed(status="silent"))
     entries = tuple(
-        Entry(seq=session.seq + n, n=n, turn=turn, take=1, where="main", at=at, cause=n - 1 if n else None, body=body)
+        Entry(seq=session.seq + n, n=n, turn=turn, take=1, where=ERASURE, at=at, cause=n - 1 if n else None, body=body)
         for n, body in enumerate(bodies)
     )
     return replace(land(session, entries), version=session.version + 1), entries
@@ -224,7 +250,7 @@ def _portable(message: Message) -> Message:
 
 # ---- by age and kind -------------------------------------------------------------------------------------------------
 
-_BUILDING = {str(kind.__struct_config__.tag) for kind in (*CORE, TurnInterrupted, Erased)}
+_BUILDING = {str(kind.__struct_config__.tag) for kind in CORE} | {str(Erased.__struct_config__.tag)}
 
 
 def check_kinds(policy: Retention) -> None:
@@ -235,16 +261,6 @@ def check_kinds(policy: Retention) -> None:
                 f"sessions are built of entries of the kind {kind!r}, so they cannot be erased alone",
                 hint="Retention(entries=...) erases whole turns by age",
             )
-
-
-def wanted_kinds(policy: Retention, now: datetime) -> dict[str, datetime]:
-    """Which kinds are erased, each up to which instant."""
-    return {kind: now - age for kind, age in policy.kinds.items()}
-
-
-def cutoff(age: timedelta | None, now: datetime) -> datetime | None:
-    """The instant before which things are too old; None: nothing is."""
-    return None if age is None else now - age
 
 
 def descendants(key: SessionKey, parents: Iterable[tuple[SessionKey, str | None]]) -> list[SessionKey]:

@@ -55,7 +55,8 @@ class Retention(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """A wrong age would erase everything."""
-        for age in (self.entries, self.sessions, self.rows, *self.kinds.values()):
+        ages: tuple[object, ...] = (self.entries, self.sessions, self.rows, *self.kinds.values())
+        for age in ages:
             if age is not None and (not isinstance(age, timedelta) or age < timedelta(0)):
                 raise UsageError("Retention takes ages from zero on", hint="write Retention(entries=timedelta(days=90))")
 

@@ -15,6 +15,8 @@ coroutines: they need pytest-asyncio.
 from __future__ import annotations
 
 from onrecord.testing.conformance.store_commits import CommitsWhole
+from onrecord.testing.conformance.store_erasure import ErasesMessages, ErasesSessions
+from onrecord.testing.conformance.store_expiry import Expires
 from onrecord.testing.conformance.store_reading import KeepsRecords, KeepsSessions
 from onrecord.testing.conformance.store_rows import AcceptsRows, KeepsRows, RefusesRows
 
@@ -24,5 +26,6 @@ __all__ = ("StoreConformance",)
 class StoreConformance(
     KeepsSessions, KeepsRecords, CommitsWhole,
     KeepsRows, AcceptsRows, RefusesRows,
+    ErasesSessions, ErasesMessages, Expires,
 ):  # fmt: skip
     """All of it: give a subclass the fixture ``make_store``."""
