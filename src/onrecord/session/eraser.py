@@ -34,7 +34,7 @@ from onrecord.session.inbox import Row
 from onrecord.session.leftovers import Leftovers
 from onrecord.session.session import Session
 
-__all__ = ("AT_ONCE", "Age", "Cells", "Step", "erase", "expire")
+__all__ = ("AT_ONCE", "Age", "Bare", "Cells", "Step", "erase", "expire")
 
 T = TypeVar("T")
 
@@ -55,6 +55,18 @@ class Age(Struct, frozen=True):
     first_left: datetime | None
 
 
+class Bare(Struct, frozen=True):
+    """A session with nothing in it but what names it and counts, and how many messages it has."""
+
+    session: Session
+    messages: int
+
+    @property
+    def head(self) -> tuple[int, int, int]:
+        """Where it stands."""
+        return self.session.version, self.session.generation, self.session.seq
+
+
 class Cells(Protocol):
     """What a store holds, within one transaction."""
 
@@ -65,8 +77,8 @@ class Cells(Protocol):
         """A key for digests that nobody can guess."""
         ...
 
-    def bare(self, key: SessionKey) -> Session | None:
-        """The session with nothing but what names it and counts in it; also where its content does not decode."""
+    def bare(self, key: SessionKey) -> Bare | None:
+        """The session without its content; also where that does not decode."""
         ...
 
     def told(self, key: SessionKey) -> tuple[Session, list[Entry]] | None:
@@ -148,17 +160,17 @@ def _erase_session(cells: Cells, key: SessionKey, why: str, *, disown: bool = Fa
 
 
 def _erase_one(cells: Cells, key: SessionKey, why: str, *, disown: bool = False) -> Erasure:
-    rows, session = cells.drop(key, None), cells.bare(key)
-    if session is None:
+    rows, bare = cells.drop(key, None), cells.bare(key)
+    if bare is None:
         return Erasure(rows=rows)
-    left = cells.left(key)
-    if is_blank(session, [entry.body for entry in left]) and not (disown and session.owner):
+    session, left = bare.session, cells.left(key)
+    if not bare.messages and is_blank([entry.body for entry in left]) and not (disown and session.owner):
         return Erasure(rows=rows)
     if disown:
         session = replace(session, owner=None)
     after, added = blank(session, why=why, at=cells.now, digest_key=cells.fresh_key())
     cells.write(after, [*(erased_entry(entry, why, cells.now) for entry in left), *added])
-    return Erasure(sessions=1, messages=len(session.conversation.messages), entries=len(left), rows=rows)
+    return Erasure(sessions=1, messages=bare.messages, entries=len(left), rows=rows)
 
 
 class _Plan(Struct, frozen=True):
@@ -204,14 +216,14 @@ def _look(
     # What a turn armed is still to happen when the turn's own time is over; not so when somebody wants it erased.
     leftovers = None if keeps_state else Leftovers.of(told, turns)
     messages = len(session.conversation.messages) - len(made.session.conversation.messages)
-    return _Plan(key, _head(session), made, leftovers, messages, why)
+    return _Plan(key, Bare(session, 0).head, made, leftovers, messages, why)
 
 
 def _carry_out(cells: Cells, plan: _Plan) -> Erasure | None:
     """Writes what was planned. None: the session is another by now."""
     key, made = plan.key, plan.rewritten
-    session = cells.bare(key)
-    if session is None or _head(session) != plan.head:
+    bare = cells.bare(key)
+    if bare is None or bare.head != plan.head:
         return None
     cells.write(made.session, [*made.changed, *made.added])
     rows = 0
@@ -223,10 +235,6 @@ def _carry_out(cells: Cells, plan: _Plan) -> Erasure | None:
         if any(child.id.startswith(f"{key.id}/{turn}/") for turn in made.gone):
             done += _erase_one(cells, child, plan.why)
     return done
-
-
-def _head(session: Session) -> tuple[int, int, int]:
-    return session.version, session.generation, session.seq
 
 
 # ---- expire ----------------------------------------------------------------------------------------------------------

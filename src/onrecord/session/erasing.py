@@ -90,11 +90,15 @@ def blank(session: Session, *, why: str, at: datetime, digest_key: str) -> tuple
     return _filed(bare, Kept(generation=session.generation + 1, why=why), at)
 
 
-def is_blank(session: Session, left: Sequence[Body]) -> bool:
+def is_blank(left: Sequence[Body]) -> bool:
     """Whether these bodies, all that are not erased, are those of an erasure which left nothing in the session."""
-    if len(left) != 2 or len(session.conversation.messages) or session.slots or session.data or session.inputs:
+    if len(left) != 2 or not isinstance(left[1], TurnClosed):
         return False
-    return _erases(left[0]) and isinstance(left[1], TurnClosed) and session.pending is None
+    told = left[0]
+    if not isinstance(told, HistoryChanged) or told.op != "erase":
+        return False
+    kept = msgspec.json.decode(told.value, type=Kept)
+    return kept == Kept(generation=kept.generation, why=kept.why)
 
 
 def _filed(session: Session, kept: Kept, at: datetime) -> tuple[Session, tuple[Entry, ...]]:

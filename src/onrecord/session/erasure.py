@@ -58,7 +58,9 @@ class Retention(Struct, frozen=True, kw_only=True):
         ages: tuple[object, ...] = (self.entries, self.sessions, self.rows, *self.kinds.values())
         for age in ages:
             if age is not None and (not isinstance(age, timedelta) or age < timedelta(0)):
-                raise UsageError("Retention takes ages from zero on", hint="write Retention(entries=timedelta(days=90))")
+                raise UsageError(
+                    "Retention takes ages from zero on", hint="write Retention(entries=timedelta(days=90))"
+                )
 
 
 class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):

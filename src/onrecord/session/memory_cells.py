@@ -14,7 +14,7 @@ from onrecord.record.entry import Entry, kind_of
 from onrecord.record.jsonl import EntryCodec
 from onrecord.record.kinds import Erased
 from onrecord.session.codec import decode_message, decode_state, encode_message, encode_state
-from onrecord.session.eraser import Age
+from onrecord.session.eraser import Age, Bare
 from onrecord.session.erasing import ERASURE, descendants
 from onrecord.session.inbox import Row
 from onrecord.session.memory_rows import RowTable, due_of, forget, rows_behind
@@ -47,9 +47,9 @@ class MemoryCells:
     def fresh_key(self) -> str:
         return secrets.token_hex(16)
 
-    def bare(self, key: SessionKey) -> Session | None:
+    def bare(self, key: SessionKey) -> Bare | None:
         kept = self._sessions.get(key)
-        return None if kept is None else kept.session()
+        return None if kept is None else Bare(kept.session(), len(kept.messages))
 
     def told(self, key: SessionKey) -> tuple[Session, list[Entry]] | None:
         kept = self._sessions.get(key)

@@ -16,7 +16,19 @@ from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.testing.conformance.samples import AT
 
-__all__ = ("MakeStore", "SetClock", "accepted", "keys", "later", "loaded", "opened", "record", "stored", "taken", "unchanged")
+__all__ = (
+    "MakeStore",
+    "SetClock",
+    "accepted",
+    "keys",
+    "later",
+    "loaded",
+    "opened",
+    "record",
+    "stored",
+    "taken",
+    "unchanged",
+)
 
 MakeStore: TypeAlias = Callable[..., Store]
 """Makes a store; with ``clock=`` one that goes by this clock."""

@@ -44,7 +44,12 @@ class ErasesSessions:
             other = await store.commit(everything(Session(key=SessionKey("other", tenant="t")), kept))
             assert sorted(await canaries(store, key, canary.made)) == sorted(canary.made)
             done = await store.erase(key, why="asked")
-            assert (done.sessions, done.messages, done.entries, done.rows) == (1, len(session.conversation.messages), session.seq, 4)
+            assert (done.sessions, done.messages, done.entries, done.rows) == (
+                1,
+                len(session.conversation.messages),
+                session.seq,
+                4,
+            )
             assert await canaries(store, key, [*canary.made, "secret-key"]) == []
             assert dumps_session(await loaded(store, other.key)) == dumps_session(other)
             assert await canaries(store, other.key, kept.made) == kept.made
