@@ -1,7 +1,7 @@
 """What holds of every record of which something was erased: drawn talks that forget, and go on."""
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings

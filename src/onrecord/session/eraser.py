@@ -89,8 +89,8 @@ class Cells(Protocol):
         """The entries of a session that are not erased. What does not decode is an `UnknownBody`."""
         ...
 
-    def of_kinds(self, key: SessionKey, before: dict[str, datetime], limit: int) -> list[Entry]:
-        """Entries of these kinds from before these instants."""
+    def of_kinds(self, key: SessionKey, before: dict[str, datetime], after: int, limit: int) -> list[Entry]:
+        """Entries of these kinds from before these instants, in order, behind the one of the number ``after``."""
         ...
 
     def owned(self, who: Identity) -> list[SessionKey]:
@@ -289,16 +289,17 @@ def _expire_idle(cells: Cells, key: SessionKey, before: datetime) -> Erasure | N
 
 
 async def _expire_kinds(step: Step, key: SessionKey, before: dict[str, datetime]) -> Erasure:
-    def some(cells: Cells) -> int:
-        found = cells.of_kinds(key, before, AT_ONCE)
+    def some(cells: Cells, after: int) -> list[Entry]:
+        found = cells.of_kinds(key, before, after, AT_ONCE)
         cells.rewrite(key, [erased_entry(entry, EXPIRED, cells.now) for entry in found])
-        return len(found)
+        return found
 
-    entries = 0
-    if await step(lambda cells: len(cells.of_kinds(key, before, 1)), writes=False):
-        while (erased := await step(some)) > 0:
-            entries += erased
-    return Erasure(entries=entries)
+    done, after = Erasure(), -1
+    if not await step(lambda cells: cells.of_kinds(key, before, after, 1), writes=False):
+        return done
+    while found := await step(partial(some, after=after)):
+        done, after = done + Erasure(entries=len(found)), found[-1].seq
+    return done
 
 
 async def _expire_rows(step: Step, policy: Retention) -> Erasure:

@@ -59,8 +59,9 @@ class MemoryCells:
         entries = map(self._codec.decode, self._sessions[key].entries)
         return [entry for entry in entries if not isinstance(entry.body, Erased)]
 
-    def of_kinds(self, key: SessionKey, before: dict[str, datetime], limit: int) -> list[Entry]:
-        found = (e for e in self.left(key) if (at := before.get(kind_of(e.body))) is not None and e.at < at)
+    def of_kinds(self, key: SessionKey, before: dict[str, datetime], after: int, limit: int) -> list[Entry]:
+        left = (entry for entry in self.left(key) if entry.seq > after)
+        found = (e for e in left if (at := before.get(kind_of(e.body))) is not None and e.at < at)
         return [entry for _, entry in zip(range(limit), found, strict=False)]
 
     def owned(self, who: Identity) -> list[SessionKey]:

@@ -9,9 +9,10 @@ an erasure ends with a sweep: the file is rewritten without its unused parts, an
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Raw, json
@@ -168,25 +169,23 @@ class SqliteCells:
         return session, entries
 
     def left(self, key: SessionKey) -> list[Entry]:
-        return self._lenient(key, "kind<>'erased'", ())
+        return list(self._lenient(key, -1, "kind<>'erased'", ()))
 
-    def _lenient(self, key: SessionKey, condition: str, given: tuple[str, ...]) -> list[Entry]:
+    def of_kinds(self, key: SessionKey, before: dict[str, datetime], after: int, limit: int) -> list[Entry]:
+        entries = self._lenient(key, after, f"kind in ({','.join('?' * len(before))})", tuple(before))
+        old = (entry for entry in entries if entry.at < before[kind_of(entry.body)])
+        return list(islice(old, limit))
+
+    def _lenient(self, key: SessionKey, after: int, condition: str, given: tuple[str, ...]) -> Iterator[Entry]:
         """Entries that are to be erased: what does not decode is nothing but its kind."""
         first, last = span(self._no(key))
         sql = f"select {ENTRY}, kind from entries where place between ? and ? and {condition} order by place"
-        found = list[Entry]()
-        for *row, kind in self._run(sql, (first, last, *given)).fetchall():
+        for *row, kind in self._run(sql, (first + after + 1, last, *given)):
             try:
-                entry = read_entry(row, key, row[0], first, self._cells, self._codec)
+                yield read_entry(row, key, row[0], first, self._cells, self._codec)
             except (RecordInvalid, StoreError):
                 bare = read_entry([*row[:-1], None], key, row[0], first, self._cells, self._codec)
-                entry = replace(bare, body=UnknownBody(was=kind, raw=Raw(b"null")))
-            found.append(entry)
-        return found
-
-    def of_kinds(self, key: SessionKey, before: dict[str, datetime], limit: int) -> list[Entry]:
-        entries = self._lenient(key, f"kind in ({','.join('?' * len(before))})", tuple(before))
-        return [entry for entry in entries if entry.at < before[kind_of(entry.body)]][:limit]
+                yield replace(bare, body=UnknownBody(was=kind, raw=Raw(b"null")))
 
     def owned(self, who: Identity) -> list[SessionKey]:
         sql = "select tenant, id from sessions where owner=? and owner<>''"
