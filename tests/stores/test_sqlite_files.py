@@ -70,7 +70,7 @@ async def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     newer.close()
     error = await refused(path, "store-newer")
     assert "schema 7" in str(error)
-    assert "up to 1" in str(error)
+    assert "up to 2" in str(error)
     assert "update onrecord" in error.hint
 
 
@@ -82,7 +82,7 @@ async def test_a_store_without_its_tables_is_damaged(tmp_path: Path) -> None:
     broken.execute("pragma journal_mode=delete")
     broken.execute("drop table entries")
     broken.close()
-    assert "2 of 3 tables" in str(await refused(path, "store-corrupt"))
+    assert "3 of 4 tables" in str(await refused(path, "store-corrupt"))
 
 
 async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:

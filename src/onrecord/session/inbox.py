@@ -6,15 +6,19 @@ the take deletes it. Timers are rows with a later ``due``. Inbox and outbox foll
 1. One row per session, box and key. A row's number is never used again.
 2. Of a session none of whose living rows in that box is leased, the row with the lowest (due, number) among those due
    may be leased. So one session has one taker, and a row that is leased or late blocks nobody else's session.
-3. ``attempt`` counts leases and is the fence together with number and owner: who lost a lease stores nothing.
-   ``clean`` counts orderly give-backs, so that attempt - clean are the takes that nobody heard of again.
-4. Messages (`Said`, `Answered`) share one due time, max(now, their floors), given anew whenever one is put; a message
-   given back for later moves those behind it too. So no message overtakes another, while wakes and events pass.
+3. ``attempt`` counts leases and is the fence together with number and owner: who lost a lease stores nothing. A lease
+   is lost when a row of its session and box is leased after it ended, the same one or another, and when its row is
+   withdrawn or replaced; one that merely ended is still good. ``clean`` counts orderly give-backs, so that
+   attempt - clean are the takes that nobody heard of again.
+4. Messages (`Said`, `Answered`) share one due time, max(now, their floors), given anew to all that live whenever one
+   is put or revived; a message given back for later moves those behind it too. So no message overtakes another, while
+   wakes and events pass.
 5. Interruptions and changes of history are due before everything else.
-6. A message out is due no earlier than the last one waiting, plus its own delay.
+6. A message out is due no earlier than the last one that lives, plus its own delay; one given back moves those behind.
 7. A parked row (``dead``) is leased by nobody and blocks nobody until it is revived.
 
-The store's clock decides what is due and whose lease has ended.
+The store's clock decides what is due and whose lease has ended; it may jump. Instants are kept to the microsecond, in
+UTC. What cannot be stored is refused before anything changes.
 """
 
 from __future__ import annotations
@@ -29,13 +33,15 @@ from msgspec import Raw, Struct
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Happened, Input, Interruption, Said, Started, Woke, row_key
 from onrecord.conversation.outgoing import Outgoing, Wake
-from onrecord.errors import StoreError
+from onrecord.errors import StoreError, UsageError
 from onrecord.jsonio import UNREADABLE
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.session import Session
 
 __all__ = (
     "FIRST",
+    "LONGEST_DELAY_MS",
+    "LONGEST_LEASE",
     "Accepted",
     "Box",
     "Busy",
@@ -43,9 +49,14 @@ __all__ = (
     "Row",
     "RowBody",
     "Rows",
+    "check_lease",
+    "check_reason",
     "comes_first",
+    "decode_mark",
     "decode_row_body",
+    "encode_mark",
     "encode_row_body",
+    "instant",
     "is_message",
     "kind_of_row",
     "outgoing_row",
@@ -59,6 +70,12 @@ RowBody = Input | Interruption | HistoryChanged | Outgoing
 
 FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 """When interruptions and changes of history are due: before any message."""
+
+LONGEST_DELAY_MS = 100 * 365 * 86_400_000
+"""How long a message out may be delayed."""
+
+LONGEST_LEASE = 86_400.0
+"""How many seconds a lease may be asked for at a time."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -119,9 +136,9 @@ class Rows(Protocol):
     async def put(self, row: Row, /, *, busy: Busy = "queue", lease: Lease | None = None) -> Accepted:
         """Stores a row unless one with its key is there: then it is accepted, and survives any crash.
 
-        ``busy``: ``reject`` refuses while a row of the session is leased or due; ``supersede`` marks all other
-        messages of people that wait or are taken, so that they end interrupted. With ``lease`` the row comes back
-        leased, with its session, when it is the next to be taken.
+        One that is there stays as it is, and nothing else happens either. ``busy``: ``reject`` refuses while a row of
+        the session's inbox is leased or due; ``supersede`` marks every other `Said` that waits or is taken, so that it
+        ends interrupted. With ``lease`` a new row comes back leased, with its session, when it is the next to be taken.
         """
         ...
 
@@ -148,7 +165,10 @@ class Rows(Protocol):
         ...
 
     async def revive(self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None) -> int:
-        """Makes parked rows due at once, as if they had never been tried (None: all of the session). How many."""
+        """Makes parked rows due at once, as if they had never been tried (None: all of the session). How many.
+
+        They keep their numbers and go on counting attempts, as clean ones.
+        """
         ...
 
     async def rows(
@@ -160,14 +180,18 @@ class Rows(Protocol):
     async def cancel(
         self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None, by: Interruption | None = None
     ) -> int:
-        """Deletes rows that nobody has leased (None: all of the session); with ``by`` marks them all instead.
+        """Deletes rows that nobody has leased, parked ones too (None: all of the session). How many.
 
-        How many. A take sees the mark at its next heartbeat, or when it begins.
+        With ``by`` nothing is deleted: rows that are not parked are marked, leased or not, and one marked before keeps
+        its mark. A take sees the mark at its next heartbeat, or when it begins.
         """
         ...
 
     async def next_due(self, box: Box, /) -> datetime | None:
-        """When something may next be leased, as things stand; None when nothing waits."""
+        """When something may next be leased, as things stand: a head's due time, or the end of a lease.
+
+        In the past: now. None when nothing waits.
+        """
         ...
 
 
@@ -210,16 +234,54 @@ _decoders = {name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items()}
 
 
 def encode_row_body(row: Row) -> bytes:
-    """The body as JSON. StoreError when it holds what JSON cannot keep."""
-    if kind_of_row(row.body) not in _KINDS:
-        raise _unfit(row, f"holds a {type(row.body).__name__}")
+    """The body as JSON. StoreError (``store-row``) for a row that could not be stored, or not be read again."""
+    kind = kind_of_row(row.body)
+    if kind not in _KINDS or (row.box == "out") != isinstance(row.body, Outgoing):
+        raise _unfit(row.session, f"holds a {type(row.body).__name__} in the box {row.box!r}")
+    if row.due is not None:
+        instant(row.due)
+    if isinstance(row.body, Outgoing) and not 0 <= row.body.after_ms <= LONGEST_DELAY_MS:
+        raise _unfit(row.session, "is delayed by less than nothing, or by more than a hundred years")
+    _texts(row.session, row.session.id, row.session.tenant, row.key)
+    return _encoded(row.session, row.body, kind)
+
+
+def encode_mark(session: SessionKey, by: Interruption) -> bytes:
+    """What rows of this session are marked with, as JSON. StoreError when it holds what JSON cannot keep."""
+    return _encoded(session, by, kind_of_row(by))
+
+
+def decode_mark(body: bytes) -> Interruption:
+    """What `encode_mark` wrote. StoreError for what it did not."""
+    found = decode_row_body("interruption", body)
+    assert isinstance(found, Interruption)  # noqa: S101 - the kind names the decoder
+    return found
+
+
+def instant(at: datetime) -> datetime:
+    """The instant as rows keep it, in UTC. StoreError for one that has no offset."""
     try:
-        (row.session.id + row.session.tenant + row.key).encode()
-        return msgspec.json.encode(row.body)
-    except UnicodeEncodeError:
-        raise _unfit(row, "holds text that is not valid Unicode (half of a surrogate pair)") from None
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        raise _unfit(row, "holds a value that JSON cannot keep") from None
+        if at.utcoffset() is not None:
+            return at.astimezone(UTC)
+    except OverflowError:
+        pass
+    raise StoreError(
+        "a time has no UTC offset, or lies outside the calendar", code="store-row", hint="use datetime.now(UTC)"
+    )
+
+
+def check_lease(owner: str, ttl: float) -> None:
+    """UsageError for a lease that nobody could hold."""
+    if not owner or not 0 < ttl <= LONGEST_LEASE:
+        raise UsageError("a lease has an owner and a ttl= in seconds, up to a day", hint="ttl=30 is common")
+    _texts(None, owner)
+
+
+def check_reason(why: str) -> None:
+    """UsageError for parking a row without saying why."""
+    if not why:
+        raise UsageError("a row is parked for a reason", hint="give why= a short code")
+    _texts(None, why)
 
 
 def decode_row_body(kind: str, body: bytes) -> RowBody:
@@ -236,6 +298,29 @@ def decode_row_body(kind: str, body: bytes) -> RowBody:
     )
 
 
-def _unfit(row: Row, what: str) -> StoreError:
-    hint = "a row carries one of the five inputs, an Interruption, a HistoryChanged or an Outgoing"
-    return StoreError(f"the row of session {row.session.id!r} {what}", code="store-row", hint=hint)
+def _encoded(session: SessionKey, body: RowBody, kind: str) -> bytes:
+    try:
+        encoded = msgspec.json.encode(body)
+        _decoders[kind].decode(encoded)
+    except UnicodeEncodeError:
+        raise _unfit(session, _NO_UNICODE) from None
+    except (*UNREADABLE, TypeError, ValueError, OverflowError):
+        raise _unfit(session, "holds a value that JSON cannot keep, or that could not be read again") from None
+    return encoded
+
+
+_NO_UNICODE = "holds text that is not valid Unicode (half of a surrogate pair)"
+
+
+def _texts(session: SessionKey | None, *texts: str) -> None:
+    try:
+        for text in texts:
+            text.encode()
+    except UnicodeEncodeError:
+        raise _unfit(session, _NO_UNICODE) from None
+
+
+def _unfit(session: SessionKey | None, what: str) -> StoreError:
+    hint = "the inbox holds the five inputs, Interruption and HistoryChanged, the outbox holds Outgoing"
+    of = "" if session is None else f" of session {session.id!r}"
+    return StoreError(f"a row{of} {what}", code="store-row", hint=hint)

@@ -19,8 +19,9 @@ from onrecord.conversation.inputs import Interruption
 from onrecord.errors import StoreError
 from onrecord.record.entry import Body, Entry
 from onrecord.record.jsonl import EntryCodec
+from onrecord.session import memory_accepting, memory_leasing, memory_rows
 from onrecord.session.codec import decode_message, decode_state
-from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row
+from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, check_lease, check_reason, instant
 from onrecord.session.memory_rows import RowTable
 from onrecord.session.session import Session
 from onrecord.session.store import Change
@@ -50,69 +51,73 @@ class _MemoryRows:
 
     async def put(self, row: Row, /, *, busy: Busy = "queue", lease: Lease | None = None) -> Accepted:
         """Stores a row unless one with its key is there, and leases it when it is next and the lease is asked for."""
+        if lease is not None:
+            check_lease(lease.owner, lease.ttl)
         with self._open():
-            held = self._table.find(row)
-            if held is None and busy == "reject" and self._table.is_busy(row.session):
-                return Accepted(row=None)
-            stored = self._table.put(row, busy) if held is None else held
-            if held is not None or lease is None:
-                return Accepted(row=stored, is_new=held is None)
-            mine = self._table.lease(row.box, lease.owner, lease.ttl, 1, row.session, only=stored.n)
+            found = memory_accepting.accept(self._table, row, busy)
+            if lease is None or found.row is None or not found.is_new:
+                return found
+            mine = memory_leasing.lease(
+                self._table, row.box, lease.owner, lease.ttl, session=row.session, only=found.row.n
+            )
             if not mine:
-                return Accepted(row=stored, is_new=True)
-            session = self._session(row.session, lease.known)
-        return Accepted(row=mine[0], is_new=True, leased=True, session=session)
+                return found
+            return Accepted(row=mine[0], is_new=True, leased=True, session=self._session(row.session, lease.known))
 
     async def lease(
         self, box: Box, owner: str, /, *, ttl: float, limit: int = 1, session: SessionKey | None = None
     ) -> list[Row]:
         """Leases the head rows of up to ``limit`` sessions."""
+        check_lease(owner, ttl)
         with self._open():
-            return self._table.lease(box, owner, ttl, limit, session)
+            return memory_leasing.lease(self._table, box, owner, ttl, limit=limit, session=session)
 
     async def extend(self, rows: Sequence[Row], /, *, ttl: float) -> list[Row | None]:
         """Longer leases; None for those lost."""
+        check_lease("any", ttl)
         with self._open():
-            return self._table.extend(rows, ttl)
+            return memory_leasing.extend(self._table, rows, ttl)
 
     async def again(self, row: Row, /, *, due: datetime, rung: int = 0, floor: datetime | None = None) -> bool:
         """Gives a leased row back for later."""
+        due, floor = instant(due), None if floor is None else instant(floor)
         with self._open():
-            return self._table.again(row, due, rung, floor)
+            return memory_leasing.again(self._table, row, due, rung, floor)
 
     async def done(self, row: Row, /) -> bool:
         """Deletes a leased row."""
         with self._open():
-            return self._table.done(row)
+            return memory_leasing.done(self._table, row)
 
     async def park(self, row: Row, /, *, why: str) -> bool:
         """Sets a leased row aside."""
+        check_reason(why)
         with self._open():
-            return self._table.park(row, why)
+            return memory_leasing.park(self._table, row, why)
 
     async def revive(self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None) -> int:
         """Makes parked rows due at once."""
         with self._open():
-            return self._table.revive(box, session, keys)
+            return memory_leasing.revive(self._table, box, session, keys)
 
     async def rows(
         self, box: Box, session: SessionKey | None = None, /, *, after: int = 0, limit: int = 1000
     ) -> list[Row]:
         """Rows in order of their numbers, behind ``after``."""
         with self._open():
-            return self._table.rows(box, session, after, limit)
+            return memory_rows.rows_behind(self._table, box, session, after, limit)
 
     async def cancel(
         self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None, by: Interruption | None = None
     ) -> int:
         """Deletes rows that nobody has leased, or marks them."""
         with self._open():
-            return self._table.cancel(box, session, keys, by)
+            return memory_rows.cancel(self._table, box, session, keys, by)
 
     async def next_due(self, box: Box, /) -> datetime | None:
         """When something may next be leased."""
         with self._open():
-            return self._table.next_due(box)
+            return memory_leasing.next_due(self._table, box)
 
     def _session(self, key: SessionKey, known: Session | None) -> Session | None:
         kept = self._kept.get(key)
@@ -153,14 +158,13 @@ class MemoryStore(_MemoryRows):
         lines = [[self._codec.encode(entry) for entry, _ in one.entries] for one in written]
         with self._open():
             if change.taken is not None:
-                self._table.check_taken(change.taken)
+                memory_leasing.check_taken(self._table, change.taken)
             for one in written:
                 kept = self._kept.get(one.key)
                 one.check(NOTHING if kept is None else kept.head)
-            self._table.check(change.put)
             for one, entries in zip(written, lines, strict=True):
                 self._write(one, entries)
-            self._table.settle(change)
+            memory_accepting.settle(self._table, change)
         return replace(change.session, version=change.session.version + 1) if change.entries else change.session
 
     def _write(self, one: Written, entries: list[bytes]) -> None:
@@ -187,6 +191,7 @@ class MemoryStore(_MemoryRows):
         with self._lock:
             self._closed = True
             self._kept = {}
+            self._table.shelves.clear()
 
     async def __aenter__(self) -> Self:
         return self

@@ -22,8 +22,9 @@ class Change(Struct, frozen=True, kw_only=True):
     ``session`` is the new state, still with the version it was loaded with; ``messages`` go behind the first ``kept``
     stored ones, which is how a changed history is written too; ``entries`` are appended; ``children`` are the changes
     of sub-turns and stand or fall with it. ``taken`` is the leased row this came of: it is deleted, or parked with the
-    reason ``parked``. Then ``drop`` names wakes that are not to come (their rows' keys), and ``put`` are wakes, which
-    replace a waiting one of their key, and messages out, which do not.
+    reason ``parked``. Then ``drop`` names wakes of the session that are not to come (their rows' keys; one that runs
+    stays), and ``put`` are wakes and messages out. A wake replaces one of its key that waits, is parked or runs, and
+    whoever runs it loses the lease; a message out whose key is there stays as it is. Children drop and put too.
     """
 
     session: Session

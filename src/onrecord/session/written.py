@@ -9,10 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Woke
+from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import SessionConflict, StoreError, UsageError
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.codec import encode_message, encode_state
+from onrecord.session.inbox import check_reason, encode_row_body, kind_of_row
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 
@@ -70,7 +73,8 @@ class Written(Struct, frozen=True, kw_only=True):
 def write_out(change: Change, codec: EntryCodec) -> tuple[Written, ...]:
     """A change and its children, encoded, in order; sessions without new entries are left out.
 
-    Raises StoreError (``store-change``) for a change that contradicts itself or holds what JSON cannot keep.
+    Raises StoreError (``store-change``) for a change that contradicts itself or holds what JSON cannot keep, and
+    (``store-row``) for rows that could not be stored.
     """
     if not isinstance(change, Change):
         raise UsageError(
@@ -78,6 +82,7 @@ def write_out(change: Change, codec: EntryCodec) -> tuple[Written, ...]:
         )
     written: list[Written] = []
     _gather(change, codec, written)
+    _check_rows(change)
     keys = [one.key for one in written]
     if len(set(keys)) != len(keys):
         raise _unfit(change.session.key, "holds two changes of one session")
@@ -91,6 +96,24 @@ def _gather(change: Change, codec: EntryCodec, into: list[Written]) -> None:
         raise _unfit(change.session.key, "has messages but no entries, so nothing of it would be stored")
     for child in change.children:
         _gather(child, codec, into)
+
+
+def _check_rows(change: Change) -> None:
+    key, taken = change.session.key, change.taken
+    if taken is not None and taken.session != key:
+        raise _unfit(key, "came of a row of another session", _ROWS)
+    if change.parked:
+        if taken is None:
+            raise _unfit(key, "parks a row but took none", _ROWS)
+        check_reason(change.parked)
+    for row in change.put:
+        if not isinstance(row.body, (Woke, Outgoing)):
+            raise _unfit(key, f"puts a row of the kind {kind_of_row(row.body)!r}", _ROWS)
+        encode_row_body(row)
+    for child in change.children:
+        if child.taken is not None:
+            raise _unfit(key, "has a child that took a row", _ROWS)
+        _check_rows(child)
 
 
 def _written(change: Change, codec: EntryCodec) -> Written:
@@ -127,6 +150,9 @@ def _body(entry: Entry, codec: EntryCodec) -> bytes:
 
 
 _MADE = "make it with Change.between(before, after, entries) from the session as it was loaded"
+
+
+_ROWS = "taken= is the row of this session's turn; put= holds rows made by wake_row and outgoing_row"
 
 
 def _unfit(key: SessionKey, what: str, hint: str = _MADE) -> StoreError:

@@ -11,7 +11,7 @@ from onrecord.errors import StoreError
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("damaged", "fault", "moved", "passing", "unfit", "unusable_path")
+__all__ = ("damaged", "fault", "moved", "passing", "read_only", "unfit", "unmigrated", "unusable_path")
 
 _UNCHANGED = "nothing of this change was stored"
 
@@ -66,6 +66,19 @@ def passing(error: sqlite3.Error) -> bool:
     """Whether the open file is fine and only this attempt failed."""
     name = str(getattr(error, "sqlite_errorname", ""))
     return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_TOOBIG"))
+
+
+def read_only(error: sqlite3.Error) -> bool:
+    """Whether the file may be read, and only that."""
+    name = str(getattr(error, "sqlite_errorname", ""))
+    return name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"))
+
+
+def unmigrated(path: str, version: int) -> StoreError:
+    """A file of an older schema that keeps no rows and could not be brought up to date."""
+    code, what, hint = _MEANINGS["SQLITE_READONLY"]
+    told = f"the store {path!r}: it has schema {version}, which keeps no rows, and {what}"
+    return StoreError(told, code=code, hint=hint)
 
 
 def unfit(error: Exception, path: str) -> StoreError:

@@ -4,11 +4,18 @@
 sessions(no, tenant, id, version, generation, seq, messages, state)     unique(tenant, id); small state only
 messages(place, body)                                                   rewritten only when a history changes
 entries (place, n, turn, take, path, at, cause, kind, body)             only ever appended
+rows    (n, tenant, session, box, key, kind, body, options, due, …)     what must be handled or delivered; since 2
 ```
 
 A session's number and the place of a row in it share one integer, ``no * 2**32 + n``. So a session's rows lie
 together, whichever sessions were written in between: 10,000 messages of one of 20 interleaved sessions are read in a
 quarter of the time that a (tenant, session, n) index needs, and a commit costs no more.
+
+Instants of rows are microseconds since 1970. Three indices keep leasing away from rows that sleep: what is due next,
+what is due next in a session, and which rows of a session are leased. Parked rows are in none of them.
+
+A file of an older schema is brought up to date when it is opened, in one transaction; where it may not be written it is
+read as it is.
 """
 
 from __future__ import annotations
@@ -18,34 +25,54 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onrecord.errors import StoreError
-from onrecord.stores.sqlite_faults import damaged, unusable_path
+from onrecord.stores.sqlite_faults import damaged, fault, read_only, unusable_path
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("APPLICATION_ID", "BUSY_S", "SCHEMA_VERSION", "connect")
+__all__ = ("APPLICATION_ID", "BUSY_S", "ROWS_SINCE", "SCHEMA_VERSION", "connect", "migrate", "schema_version")
 
 APPLICATION_ID = 0x6F6E7263
 """Marks a SQLite file as a store of this library: ``onrc`` in ASCII."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The newest schema this library writes, kept in ``PRAGMA user_version``."""
+
+ROWS_SINCE = 2
+"""The first schema that keeps rows."""
 
 BUSY_S = 5.0
 """Seconds to wait for another process that is writing."""
 
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
-_TABLES = (
-    """create table sessions(
-        no integer primary key autoincrement, tenant text not null, id text not null, version integer not null,
-        generation integer not null, seq integer not null, messages integer not null, state blob not null,
-        unique(tenant, id))""",
-    "create table messages(place integer primary key, body blob not null)",
-    """create table entries(
-        place integer primary key, n integer not null, turn text not null, take integer not null, path text not null,
-        at text not null, cause integer, kind text not null, body blob not null)""",
+_ROWS = (
+    # ``dead=''`` and ``lease_until is not null`` stand in the queries as they stand here, or SQLite uses no such index.
+    """create table rows(
+        n integer primary key autoincrement, tenant text not null, session text not null, box text not null,
+        key text not null, kind text not null, body blob not null, options blob not null, due integer not null,
+        owner text not null default '', lease_until integer, attempt integer not null default 0,
+        clean integer not null default 0, rung integer not null default 0, retry_at integer, floor integer,
+        cancel blob, dead text not null default '', unique(tenant, session, box, key))""",
+    "create index rows_due on rows(box, due) where dead=''",
+    "create index rows_of on rows(tenant, session, box, due) where dead=''",
+    "create index rows_leased on rows(tenant, session, box, lease_until) where lease_until is not null",
 )
+_SCHEMAS = {
+    1: (
+        """create table sessions(
+            no integer primary key autoincrement, tenant text not null, id text not null, version integer not null,
+            generation integer not null, seq integer not null, messages integer not null, state blob not null,
+            unique(tenant, id))""",
+        "create table messages(place integer primary key, body blob not null)",
+        """create table entries(
+            place integer primary key, n integer not null, turn text not null, take integer not null,
+            path text not null, at text not null, cause integer, kind text not null, body blob not null)""",
+    ),
+    2: _ROWS,
+}
+"""What each schema adds to the one before it."""
+_TABLES = {1: ("sessions", "messages", "entries"), 2: ("sessions", "messages", "entries", "rows")}
 
 
 def connect(path: str, synchronous: str) -> sqlite3.Connection:
@@ -96,24 +123,73 @@ def _foreign(path: str, what: str) -> StoreError:
     )
 
 
+def schema_version(path: str) -> int:
+    """The schema of a store's file, 0 where there is none yet. StoreError for a file that is not a store."""
+    import sqlite3
+
+    _recognise(path)
+    if not Path(path).exists():
+        return 0
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        return _number(connection, "pragma user_version")
+    except sqlite3.Error as error:
+        raise fault(error, path) from None
+    finally:
+        connection.close()
+
+
+def migrate(path: str) -> int:
+    """Brings a store's file up to date, as opening it for use does; returns the schema it had.
+
+    StoreError where it cannot be written, or is not an older store; it is then as it was.
+    """
+    import sqlite3
+
+    before = schema_version(path)
+    try:
+        connection = connect(path, "full")
+        try:
+            if _number(connection, "pragma user_version") < SCHEMA_VERSION:
+                _upgrade(connection)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise fault(error, path) from None
+    return before
+
+
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Makes the tables of a new file, or checks those of an old one."""
-    if not _is_new(connection):
-        _check(connection, path)
+    """Makes the tables of a new file, or checks those of an old one and brings it up to date."""
+    import sqlite3
+
+    new = _is_new(connection)
+    if not new and _check(connection, path) == SCHEMA_VERSION:
         return
+    try:
+        _upgrade(connection)
+    except sqlite3.OperationalError as error:
+        if new or not read_only(error):
+            raise
+    _ = _check(connection, path)
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """From whatever schema the file has by now to the newest one, in one transaction."""
     connection.execute("begin immediate")
     try:
         if _is_new(connection):  # else another process was faster
             # First, and in the transaction: a file is ours from the moment it is anything.
             connection.execute(f"pragma application_id={APPLICATION_ID}")
-            for table in _TABLES:
-                connection.execute(table)
-            connection.execute(f"pragma user_version={SCHEMA_VERSION}")
+        if _number(connection, "pragma application_id") == APPLICATION_ID:
+            for version in range(_number(connection, "pragma user_version") + 1, SCHEMA_VERSION + 1):
+                for sql in _SCHEMAS[version]:
+                    connection.execute(sql)
+                connection.execute(f"pragma user_version={version}")
         connection.execute("commit")
     finally:
         if connection.in_transaction:
             connection.execute("rollback")
-    _check(connection, path)
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
@@ -126,7 +202,8 @@ def _number(connection: sqlite3.Connection, sql: str) -> int:
     return int(value)
 
 
-def _check(connection: sqlite3.Connection, path: str) -> None:
+def _check(connection: sqlite3.Connection, path: str) -> int:
+    """The schema of a file that is a whole store."""
     if _number(connection, "pragma application_id") != APPLICATION_ID:
         raise _foreign(path, "belongs to another application")
     version = _number(connection, "pragma user_version")
@@ -136,9 +213,12 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
             code="store-newer",
             hint="a newer onrecord wrote it: update onrecord; the file was not touched",
         )
-    tables = _number(connection, "select count(*) from sqlite_master where name in ('sessions', 'messages', 'entries')")
-    if version != SCHEMA_VERSION or tables != len(_TABLES):
-        raise damaged(path, f"it has schema {version} and {tables} of {len(_TABLES)} tables")
+    wanted = _TABLES.get(version, ())
+    there = {name for (name,) in connection.execute("select name from sqlite_master where type='table'")}
+    found = len(there.intersection(wanted))
+    if not wanted or found != len(wanted):
+        raise damaged(path, f"it has schema {version} and {found} of {len(wanted)} tables")
+    return version
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -1,31 +1,84 @@
-"""Short questions to a store under test."""
+"""Short questions to a store under test, and the clock that it goes by."""
 
 # ruff: noqa: S101  assert is the language of tests
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.record.entry import Entry
+from onrecord.session.inbox import Box, Row
 from onrecord.session.session import Session
 from onrecord.session.store import Store
+from onrecord.testing.conformance.samples import AT
 
-__all__ = ("MakeStore", "loaded", "opened", "record", "unchanged")
+__all__ = ("MakeStore", "SetClock", "accepted", "keys", "later", "loaded", "opened", "record", "stored", "taken", "unchanged")
 
-MakeStore: TypeAlias = Callable[[], Store]
+MakeStore: TypeAlias = Callable[..., Store]
+"""Makes a store; with ``clock=`` one that goes by this clock."""
+
+
+class SetClock:
+    """A clock that stands still until ``at`` is set, which may be backwards."""
+
+    def __init__(self, at: datetime = AT) -> None:
+        self.at = at
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def move(self, seconds: float) -> datetime:
+        """Moves it, and says where it is then."""
+        self.at += timedelta(seconds=seconds)
+        return self.at
+
+
+def later(seconds: float) -> datetime:
+    """An instant this long after the clock's first."""
+    return AT + timedelta(seconds=seconds)
 
 
 @asynccontextmanager
-async def opened(make: MakeStore) -> AsyncIterator[Store]:
+async def opened(make: MakeStore, clock: SetClock | None = None) -> AsyncIterator[Store]:
     """A store of its own for one test, closed at its end."""
-    store = make()
+    store = make() if clock is None else make(clock=clock)
     try:
         yield store
     finally:
         await store.close()
+
+
+async def accepted(store: Store, row: Row) -> Row:
+    """The row as it is stored now, and was not before."""
+    found = await store.put(row)
+    assert found.is_new
+    assert found.row is not None
+    return found.row
+
+
+async def taken(
+    store: Store, box: Box = "in", *, owner: str = "w1", ttl: float = 30, session: SessionKey | str | None = None
+) -> Row:
+    """The next row, leased; there must be one."""
+    key = None if session is None else session_key(session)
+    (row,) = await store.lease(box, owner, ttl=ttl, session=key)
+    return row
+
+
+async def stored(store: Store, row: Row) -> Row | None:
+    """The row of this key as it is stored, or None."""
+    found = [other for other in await store.rows(row.box, row.session) if other.key == row.key]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def keys(rows: Sequence[Row]) -> list[str]:
+    """What the rows are called."""
+    return [row.key for row in rows]
 
 
 async def record(store: Store, key: SessionKey | str, after: int = -1) -> list[Entry]:

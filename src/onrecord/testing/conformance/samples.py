@@ -16,6 +16,7 @@ from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Message, Round
+from onrecord.conversation.outgoing import Outgoing
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import (
     DataPatched,
@@ -28,10 +29,11 @@ from onrecord.record.kinds import (
     TurnOpened,
 )
 from onrecord.session.folding import land
+from onrecord.session.inbox import Row, RowBody, kind_of_row
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 
-__all__ = ("AT", "ELSEWHERE", "changed", "entries_of", "examples", "turn", "with_history")
+__all__ = ("AT", "ELSEWHERE", "changed", "entries_of", "examples", "row", "turn", "with_history")
 
 AT = datetime(2026, 11, 29, 10, 30, 0, 123000, tzinfo=UTC)
 """When everything here happens."""
@@ -120,3 +122,14 @@ def with_history(session: Session, messages: Sequence[Message], kept: int, **fie
     entries = entries_of(session, (HistoryChanged(op="reset" if fields else "edit", by="owner"),))
     after = replace(session, conversation=Conversation.of(messages), seq=session.seq + 1, **fields)
     return Change(session=after, kept=kept, messages=tuple(messages[kept:]), entries=entries)
+
+
+def row(body: RowBody | str, session: SessionKey | str = "s", **fields: Any) -> Row:
+    """A row of a session: of a text somebody says it, and a message out goes into the outbox under its own key."""
+    held = Said(body) if isinstance(body, str) else body
+    if isinstance(held, Outgoing):
+        given = {"box": "out", "key": held.key, **fields}
+    else:
+        key = body if isinstance(body, str) else getattr(body, "key", None) or getattr(body, "id", "")
+        given = {"box": "in", "key": f"{kind_of_row(held)}::{key}", **fields}
+    return Row(session=session_key(session), body=held, **given)
