@@ -14,7 +14,7 @@ class TestSqlite(StoreConformance):
 
     @pytest.fixture
     def make_store(self, tmp_path: Path) -> MakeStore:
-        return lambda: SqliteStore(tmp_path / "onrecord.db")
+        return lambda **clock: SqliteStore(tmp_path / "onrecord.db", **clock)
 
 
 class TestSqliteFull(StoreConformance):
@@ -22,4 +22,4 @@ class TestSqliteFull(StoreConformance):
 
     @pytest.fixture
     def make_store(self, tmp_path: Path) -> MakeStore:
-        return lambda: SqliteStore(tmp_path / "onrecord.db", synchronous="full")
+        return lambda **clock: SqliteStore(tmp_path / "onrecord.db", synchronous="full", **clock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
@@ -15,13 +15,12 @@ from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.errors import ConfigurationError
 from onrecord.record.entry import Body, Entry
 from onrecord.record.jsonl import EntryCodec
-from onrecord.session.inbox import lease_lost
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.session.written import Written, write_out
 from onrecord.stores.sqlite_faults import damaged
 from onrecord.stores.sqlite_file import transaction
-from onrecord.stores.sqlite_leases import Encoded, encode_row, micros, settle, take_away
+from onrecord.stores.sqlite_leases import Encoded, encode_row, lost, micros, settle, take_away
 from onrecord.stores.sqlite_rows import SqliteRows, keeping_rows
 from onrecord.stores.sqlite_sessions import HEAD, decoding, is_known, read_session, span, write_session
 from onrecord.timing import Clock
@@ -33,6 +32,9 @@ __all__ = ("SqliteStore",)
 
 _PAGE_ROWS = 500
 _PAGE_BYTES = 1 << 20
+
+_Rows = tuple[SessionKey, Sequence[str], Sequence[Encoded]]
+"""What a change and each of its children drops and puts."""
 
 _system_clock = partial(datetime.now, UTC)
 _ENTRIES = "select place, n, turn, take, path, at, cause, body from entries where place between ? and ? order by place"
@@ -75,9 +77,9 @@ class SqliteStore(SqliteRows):
         """Stores a change in one transaction. LeaseLost, or SessionConflict when it is not the next version."""
         # Encoded before the first await: what the caller does to its values afterwards is not part of this change.
         written = write_out(change, self._codec)
-        put = [encode_row(row) for row in change.put]
-        if written or put or change.drop or change.taken is not None:
-            await self._file.run(partial(self._commit, change, written, put))
+        rows = [_rows_of(one) for one in _all(change) if one.drop or one.put]
+        if written or rows or change.taken is not None:
+            await self._file.run(partial(self._commit, change, written, rows))
         return replace(change.session, version=change.session.version + 1) if change.entries else change.session
 
     async def entries(self, key: SessionKey | str, /, *, after: int = -1) -> AsyncGenerator[Entry, None]:
@@ -121,15 +123,16 @@ class SqliteStore(SqliteRows):
             return read_session(key, self._file.path, connection)
 
     def _commit(
-        self, change: Change, written: Sequence[Written], put: Sequence[Encoded], connection: sqlite3.Connection
+        self, change: Change, written: Sequence[Written], rows: Sequence[_Rows], connection: sqlite3.Connection
     ) -> None:
         with keeping_rows(self._file.path, connection), transaction(connection):
             if change.taken is not None and not take_away(connection, change.taken, change.parked):
-                raise lease_lost(change.taken)
+                raise lost(change.taken)
             for one in written:
                 write_session(one, connection)
-            if put or change.drop:
-                settle(connection, change.session.key, change.drop, put, micros(self._clock()))
+            now = micros(self._clock())
+            for session, drop, put in rows:
+                settle(connection, session, drop, put, now)
 
     def _page(self, key: SessionKey, start: int, connection: sqlite3.Connection) -> tuple[list[Entry], bool]:
         """Entries from number ``start`` on, and whether there may be more."""
@@ -150,6 +153,16 @@ class SqliteStore(SqliteRows):
         if not more and start + len(page) != head[3]:
             raise damaged(self._file.path, f"the record of session {key.id!r} ends too early")
         return page, more
+
+
+def _all(change: Change) -> Iterator[Change]:
+    yield change
+    for child in change.children:
+        yield from _all(child)
+
+
+def _rows_of(change: Change) -> _Rows:
+    return change.session.key, change.drop, [encode_row(row) for row in change.put]
 
 
 def _entry(row: Sequence[Any], place: int, seq: int, codec: EntryCodec) -> Entry:

@@ -6,11 +6,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from onrecord.conversation.inputs import Interruption, Said
-from onrecord.session.inbox import Accepted, Box, Busy, Lease, superseded
-from onrecord.stores.sqlite_leases import FREE, IS_MESSAGE, OF, Encoded, decode_found, decode_row, find, kinds, until
+from onrecord.conversation.inputs import Said
+from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, encode_mark, superseded
+from onrecord.stores.sqlite_leases import (
+    IS_MESSAGE,
+    OF,
+    Encoded,
+    decode_found,
+    decode_row,
+    find,
+    kinds,
+    share_due,
+    until,
+)
 from onrecord.stores.sqlite_sessions import is_known, read_session
 
 if TYPE_CHECKING:
@@ -23,7 +31,8 @@ _STANDING = f"""
         (select n from rows where tenant=:tenant and session=:session and box=:box and key=:key),
         (select max(lease_until) from rows where tenant=:tenant and session=:session and box=:box
             and lease_until is not null),
-        (select due from rows where dead='' and tenant=:tenant and session=:session and box=:box order by due limit 1)
+        (select due from rows where dead='' and tenant=:tenant and session=:session and box=:box order by due limit 1),
+        (select max(due) from rows where dead='' and tenant=:tenant and session=:session and box=:box)
     from rows where {{some}} dead='' and tenant=:tenant and session=:session and box=:box and {IS_MESSAGE}"""
 _STANDING_ALL = _STANDING.format(some="")
 _STANDING_BUT_MESSAGES = _STANDING.format(some="0 and")
@@ -40,18 +49,16 @@ def accept(
         return Accepted(row=decode_found(find(connection, before.n), path))
     if busy == "reject" and _standing(connection, row, "in").is_busy(now):
         return Accepted(row=None)
-    due = now if row.due is None else row.due
-    if row.is_message:
-        due = max(now, before.floor or now)
-        if before.messages:
-            _shift(connection, row, due, now)
+    due = _due(row, before, now)
+    if before.messages:
+        share_due(connection, row.named[:3], due)
     mine = asked if asked is not None and before.is_next(row, due, now) else None
     owner, end = ("", None) if mine is None else (mine.owner, until(now, mine.ttl))
     n = _insert(connection, row, due, owner, end)
     attempt = 0 if mine is None else 1
     stored = decode_row((n, *row.values(due), owner, end, attempt, 0, 0, None, None, None, ""))
     if busy == "supersede":
-        _supersede(connection, row, superseded(stored))
+        _supersede(connection, stored)
     if mine is None:
         return Accepted(row=stored, is_new=True)
     if before.leased is not None:
@@ -62,11 +69,19 @@ def accept(
     return Accepted(row=stored, is_new=True, leased=True, session=session)
 
 
+def _due(row: Encoded, before: Standing, now: int) -> int:
+    if row.after_ms is not None:
+        return max(now, before.last or now) + 1000 * row.after_ms
+    if row.is_message:
+        return max(now, before.floor or now)
+    return now if row.due is None else row.due
+
+
 class Standing(NamedTuple):
     """How a session's box stands before a row comes: its waiting messages, the row of that key, leases, what is due.
 
-    ``leased`` is the latest end of a lease, also of one that ran out; ``first`` is when the head is due. ``messages``
-    and ``floor`` are only asked for when the row is a message.
+    ``leased`` is the latest end of a lease, also of one that ran out; ``first`` and ``last`` are when the first and the
+    last row are due. ``messages`` and ``floor`` are only asked for when the row is a message.
     """
 
     messages: int
@@ -74,6 +89,7 @@ class Standing(NamedTuple):
     n: int | None
     leased: int | None
     first: int | None
+    last: int | None
 
     def is_busy(self, now: int) -> bool:
         """Whether something is leased or due."""
@@ -103,16 +119,11 @@ def _insert(connection: sqlite3.Connection, row: Encoded, due: int, owner: str, 
     return connection.execute(f"{_NEW} values({','.join('?' * len(values))})", values).lastrowid or 0
 
 
-def _shift(connection: sqlite3.Connection, row: Encoded, due: int, now: int) -> None:
-    """Gives the messages that wait before a new one its due time."""
-    sql = f"update rows set due=? where dead='' and {OF} and {IS_MESSAGE} and due<>? and {FREE}"
-    connection.execute(sql, (due, *row.named[:2], "in", due, now))
-
-
-def _supersede(connection: sqlite3.Connection, row: Encoded, by: Interruption) -> None:
+def _supersede(connection: sqlite3.Connection, by: Row) -> None:
     """Marks all other messages of people."""
-    sql = f"update rows set cancel=? where dead='' and {OF} and {kinds(Said)} and key<>? and cancel is null"
-    connection.execute(sql, (msgspec.json.encode(by), *row.named[:2], "in", row.named[3]))
+    sql = f"update rows set cancel=? where dead='' and {OF} and {kinds(Said)} and n<>? and cancel is null"
+    mark = encode_mark(by.session, superseded(by))
+    connection.execute(sql, (mark, by.session.tenant, by.session.id, "in", by.n))
 
 
 def _clear(connection: sqlite3.Connection, row: Encoded, n: int) -> None:

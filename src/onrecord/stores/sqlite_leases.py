@@ -13,19 +13,22 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct, field
 
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Interruption, Said
 from onrecord.conversation.outgoing import Outgoing
+from onrecord.errors import LeaseLost
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.inbox import (
     FIRST,
     Box,
     Row,
     comes_first,
+    decode_mark,
     decode_row_body,
     encode_row_body,
+    instant,
     is_message,
     kind_of_row,
 )
@@ -35,9 +38,9 @@ if TYPE_CHECKING:
     import sqlite3
 
 __all__ = (
-    "FREE", "IS_MESSAGE", "OF", "Encoded", "Found", "again", "cancel", "decode_found", "decode_row", "encode_row",
-    "extend", "find", "kinds", "lease", "micros", "next_due", "release", "revive", "rows", "settle", "take_away",
-    "until",
+    "IS_MESSAGE", "OF", "Encoded", "Found", "again", "cancel", "decode_found", "decode_row", "encode_row", "extend",
+    "find", "kinds", "lease", "lost", "mark", "micros", "next_due", "release", "revive", "rows", "settle", "share_due",
+    "take_away", "until",
 )  # fmt: skip
 
 Found = tuple[Any, ...]
@@ -60,7 +63,6 @@ _IS_OUT = kinds(Outgoing)
 _COLUMNS = """n, tenant, session, box, key, kind, body, options, due, owner, lease_until, attempt, clean, rung,
     retry_at, floor, cancel, dead"""
 OF = "tenant=? and session=? and box=?"
-FREE = "(lease_until is null or lease_until<=?)"
 _FENCE = "n=? and owner=? and attempt=? and owner<>''"
 _LEASED = """exists(select 1 from rows l where l.tenant=r.tenant and l.session=r.session and l.box=r.box
     and l.lease_until>:now)"""
@@ -125,9 +127,6 @@ def encode_row(row: Row) -> Encoded:
     )  # fmt: skip
 
 
-_interruption = msgspec.json.Decoder(Interruption).decode
-
-
 def decode_row(found: Found) -> Row:
     """A row as it was read. Raises what decoding raises for one that no store wrote."""
     (n, tenant, session, box, key, kind, body, options, due, owner, lease_until, attempt, clean, rung, retry_at, floor,
@@ -136,7 +135,7 @@ def decode_row(found: Found) -> Row:
         session=SessionKey(session, tenant=tenant), box=box, key=key, body=decode_row_body(kind, body),
         due=_instant(due), options=Raw(options), n=n, owner=owner, lease_until=_maybe(lease_until), attempt=attempt,
         clean=clean, rung=rung, retry_at=_maybe(retry_at), floor=_maybe(floor),
-        cancel=None if cancel is None else _interruption(cancel), dead=dead,
+        cancel=None if cancel is None else decode_mark(cancel), dead=dead,
     )  # fmt: skip
 
 
@@ -147,8 +146,8 @@ def decode_found(found: Found, path: str) -> Row:
 
 
 def micros(at: datetime) -> int:
-    """Microseconds since 1970."""
-    return (at - FIRST) // _MICROSECOND
+    """Microseconds since 1970. StoreError for a time of no place."""
+    return (instant(at) - FIRST) // _MICROSECOND
 
 
 def until(now: int, ttl: float) -> int:
@@ -171,7 +170,7 @@ def lease(
     connection: sqlite3.Connection, box: Box, owner: str, limit: int, session: SessionKey | None, now: int, end: int
 ) -> list[Found]:
     """Leases the heads of free sessions, earliest first."""
-    given = {"box": box, "owner": owner, "limit": limit, "now": now, "until": end}
+    given = {"box": box, "owner": owner, "limit": max(limit, 0), "now": now, "until": end}
     if session is None:
         found = connection.execute(_LEASE_ANY, given).fetchall()
     else:
@@ -221,30 +220,47 @@ def again(connection: sqlite3.Connection, row: Row, due: int, rung: int, floor: 
 def revive(connection: sqlite3.Connection, box: Box, session: SessionKey, keys: Sequence[str] | None, now: int) -> int:
     """Makes parked rows due. How many."""
     sql = f"""update rows set dead='', due=case when {_COMES_FIRST} then 0 else ? end, rung=0, clean=attempt,
-        retry_at=null, floor=null, cancel=null where {OF} and dead<>'' """
-    return _chosen(connection, sql, (now, session.tenant, session.id, box), keys)
+        retry_at=null, floor=null, cancel=null where {OF} and dead<>'' {{chosen}} returning {IS_MESSAGE}"""
+    of = (session.tenant, session.id, box)
+    revived = [row for one in _chosen(sql, (now, *of), keys) for row in connection.execute(*one).fetchall()]
+    if any(is_message for (is_message,) in revived):
+        floor = f"select max(floor) from rows where dead='' and {OF} and {IS_MESSAGE}"
+        share_due(connection, of, max(now, connection.execute(floor, of).fetchone()[0] or now))
+    return len(revived)
+
+
+def share_due(connection: sqlite3.Connection, of: Sequence[str], due: int) -> None:
+    """Gives all messages of a session one due time, so that their numbers alone order them."""
+    sql = f"update rows set due=? where dead='' and {OF} and {IS_MESSAGE} and due<>?"
+    connection.execute(sql, (due, *of, due))
 
 
 def cancel(
-    connection: sqlite3.Connection, box: Box, session: SessionKey, keys: Sequence[str] | None,
-    by: Interruption | None, now: int,
+    connection: sqlite3.Connection, box: Box, session: SessionKey, keys: Sequence[str] | None, now: int
 ) -> int:  # fmt: skip
-    """Deletes rows that nobody has leased, or marks them all. How many."""
-    of = (session.tenant, session.id, box)
-    if by is None:
-        return _chosen(connection, f"delete from rows where {OF} and {FREE}", (*of, now), keys)
-    sql = f"update rows set cancel=coalesce(cancel, ?) where {OF}"
-    return _chosen(connection, sql, (msgspec.json.encode(by), *of), keys)
+    """Deletes rows that nobody has leased. How many."""
+    sql = f"delete from rows where {OF} and (lease_until is null or lease_until<=?) {{chosen}}"
+    given = (session.tenant, session.id, box, now)
+    return sum(connection.execute(*one).rowcount for one in _chosen(sql, given, keys))
 
 
-def _chosen(connection: sqlite3.Connection, sql: str, given: tuple[Any, ...], keys: Sequence[str] | None) -> int:
-    """Runs a statement for all rows it names, or only for those with one of the keys."""
+def mark(
+    connection: sqlite3.Connection, box: Box, session: SessionKey, keys: Sequence[str] | None, by: bytes
+) -> int:  # fmt: skip
+    """Marks rows that are not parked; the first mark stays. How many."""
+    sql = f"update rows set cancel=coalesce(cancel, ?) where dead='' and {OF} {{chosen}}"
+    given = (by, session.tenant, session.id, box)
+    return sum(connection.execute(*one).rowcount for one in _chosen(sql, given, keys))
+
+
+def _chosen(
+    sql: str, given: tuple[Any, ...], keys: Sequence[str] | None
+) -> Iterator[tuple[str, tuple[Any, ...]]]:  # fmt: skip
+    """A statement for all rows of a session, or as many as it takes for those with one of the keys."""
     if keys is None:
-        return connection.execute(sql, given).rowcount
-    return sum(
-        connection.execute(f"{sql} and key in ({','.join('?' * len(some))})", (*given, *some)).rowcount
-        for some in _portions(list(dict.fromkeys(keys)))
-    )
+        yield sql.format(chosen=""), given
+    for some in _portions(list(dict.fromkeys(keys or ()))):
+        yield sql.format(chosen=f"and key in ({','.join('?' * len(some))})"), (*given, *some)
 
 
 # ---- what a commit does ----------------------------------------------------------------------------------------------
@@ -255,25 +271,58 @@ def settle(
 ) -> None:
     """Wakes that are not to come go; wakes and messages out come."""
     if drop:
-        _ = cancel(connection, "in", session, drop, None, now)
-    values = [row.values(due) for row, due in zip(put, _dues(connection, session, put, now), strict=True)]
+        _ = cancel(connection, "in", session, drop, now)
+    values = [row.values(due) for row, due in zip(put, _dues(connection, put, now), strict=True)]
     for some in _portions(values):
         rows_of = ",".join(["(?,?,?,?,?,?,?,?)"] * len(some))
         connection.execute(f"{_PUT}{rows_of}{_ARM}", [value for row in some for value in row])
 
 
-def _dues(connection: sqlite3.Connection, session: SessionKey, put: Sequence[Encoded], now: int) -> Iterator[int]:
-    """When each row is due; a message out no earlier than the last one waiting, plus its own delay."""
-    last: int | None = None
+def _dues(connection: sqlite3.Connection, put: Sequence[Encoded], now: int) -> list[int]:
+    """When each row is due; a message out no earlier than the last one of its session, plus its own delay."""
+    outbox: dict[tuple[str, ...], _Outbox] = {}
     for row in put:
-        if row.after_ms is None:
-            yield now if row.due is None else row.due
-            continue
-        if last is None:
-            sql = f"select max(due) from rows where dead='' and {OF}"
-            (last,) = connection.execute(sql, (session.tenant, session.id, "out")).fetchone()
-        last = max(now, last or now) + 1000 * row.after_ms
-        yield last
+        if row.after_ms is not None:
+            outbox.setdefault(row.named[:3], _Outbox([], now)).keys.append(row.named[3])
+    for of, box in outbox.items():
+        box.look(connection, of)
+    dues = []
+    for row in put:
+        due = now if row.due is None else row.due
+        dues.append(due if row.after_ms is None else outbox[row.named[:3]].place(row.named[3], row.after_ms))
+    return dues
+
+
+class _Outbox(Struct):
+    """What of a session waits to be delivered: when the last message is due, and which of some keys are there."""
+
+    keys: list[str]
+    last: int
+    there: set[str] = field(default_factory=set)
+
+    def look(self, connection: sqlite3.Connection, of: tuple[str, ...]) -> None:
+        """One query: a message that is there keeps its place, and later ones do not wait for its delay again."""
+        for some in _portions(self.keys):
+            sql = f"""select (select max(due) from rows where dead='' and {OF}), null union all
+                select null, key from rows where {OF} and key in ({",".join("?" * len(some))})"""
+            for due, key in connection.execute(sql, (*of, *of, *some)):
+                self.last = max(self.last, due or 0)
+                self.there.update(() if key is None else (key,))
+
+    def place(self, key: str, after_ms: int) -> int:
+        """When the next message is due."""
+        if key not in self.there:
+            self.there.add(key)
+            self.last += 1000 * after_ms
+        return self.last
+
+
+def lost(row: Row) -> LeaseLost:
+    """What a take is told whose row is not its own any more."""
+    return LeaseLost(
+        f"row {row.n} of session {row.session.id!r} is no longer leased to this take",
+        hint="nothing of it is stored; whoever has the row now takes it anew",
+    )
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Interruption
 from onrecord.errors import StoreError
-from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row
+from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, check_lease, check_reason, encode_mark
 from onrecord.stores import sqlite_leases as leases
 from onrecord.stores.sqlite_accepting import accept
 from onrecord.stores.sqlite_faults import unmigrated
@@ -37,6 +37,8 @@ class SqliteRows:
 
     async def put(self, row: Row, /, *, busy: Busy = "queue", lease: Lease | None = None) -> Accepted:
         """Stores a row unless one with its key is there, and leases it when it is next and the lease is asked for."""
+        if lease is not None:
+            check_lease(lease.owner, lease.ttl)
         encoded = leases.encode_row(row)  # before the first await, as a change is
         return await self._file.run(partial(self._put, encoded, busy, lease))
 
@@ -44,6 +46,7 @@ class SqliteRows:
         self, box: Box, owner: str, /, *, ttl: float, limit: int = 1, session: SessionKey | None = None
     ) -> list[Row]:
         """Leases the head rows of up to ``limit`` sessions."""
+        check_lease(owner, ttl)
 
         def act(connection: sqlite3.Connection, now: int) -> list[Row]:
             found = leases.lease(connection, box, owner, limit, session, now, until(now, ttl))
@@ -58,6 +61,7 @@ class SqliteRows:
 
     async def extend(self, rows: Sequence[Row], /, *, ttl: float) -> list[Row | None]:
         """Longer leases; None for those lost."""
+        check_lease("any", ttl)
         held = tuple(rows)
 
         def act(connection: sqlite3.Connection, now: int) -> list[Row | None]:
@@ -82,6 +86,7 @@ class SqliteRows:
 
     async def park(self, row: Row, /, *, why: str) -> bool:
         """Sets a leased row aside."""
+        check_reason(why)
         return await self._act(lambda connection, _: leases.take_away(connection, row, why))
 
     async def revive(self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None) -> int:
@@ -105,10 +110,13 @@ class SqliteRows:
     ) -> int:
         """Deletes rows that nobody has leased, or marks them."""
         chosen = None if keys is None else tuple(keys)
+        mark = None if by is None else encode_mark(session, by)
 
         def act(connection: sqlite3.Connection, now: int) -> int:
             with transaction(connection):
-                return leases.cancel(connection, box, session, chosen, by, now)
+                if mark is not None:
+                    return leases.mark(connection, box, session, chosen, mark)
+                return leases.cancel(connection, box, session, chosen, now)
 
         return await self._act(act)
 
