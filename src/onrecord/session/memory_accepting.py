@@ -84,11 +84,11 @@ def _insert(table: RowTable, row: Row) -> Row:
 
 
 def _replace(table: RowTable, held: Row, row: Row) -> None:
-    # A take of it that runs at this moment loses its lease: what it was to do has been replaced.
-    attempt = held.attempt + 1 if held.owner else held.attempt
+    # A take of it that runs at this moment loses its lease, for the row has no owner now: what it was to do has been
+    # replaced. The count goes on, as the fence of takes to come.
     due = _due_of_new(table, row, table.clock())
     fresh = Row(session=held.session, box=held.box, key=held.key, body=_as_read(row), due=due, options=row.options)
-    table.keep(replace(fresh, n=held.n, attempt=attempt, clean=attempt))
+    table.keep(replace(fresh, n=held.n, attempt=held.attempt, clean=held.attempt))
 
 
 def _due_of_new(table: RowTable, row: Row, now: datetime) -> datetime:

@@ -9,14 +9,32 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+import pytest
+from msgspec.structs import replace
+
 from onrecord.conversation.identity import SessionKey, session_key
+from onrecord.conversation.outgoing import Outgoing
+from onrecord.errors import LeaseLost
 from onrecord.record.entry import Entry
 from onrecord.session.inbox import Box, Row
 from onrecord.session.session import Session
 from onrecord.session.store import Store
-from onrecord.testing.conformance.samples import AT
+from onrecord.testing.conformance.samples import AT, row, turn
 
-__all__ = ("MakeStore", "SetClock", "accepted", "keys", "later", "loaded", "opened", "record", "stored", "taken", "unchanged")
+__all__ = (
+    "MakeStore",
+    "SetClock",
+    "accepted",
+    "keys",
+    "later",
+    "loaded",
+    "opened",
+    "record",
+    "refused",
+    "stored",
+    "taken",
+    "unchanged",
+)
 
 MakeStore: TypeAlias = Callable[..., Store]
 """Makes a store; with ``clock=`` one that goes by this clock."""
@@ -97,3 +115,22 @@ async def unchanged(store: Store, session: Session) -> None:
     """The store holds this very session, with a record of its length."""
     assert await store.load(session.key) == session
     assert len(await record(store, session.key)) == session.seq
+
+
+async def refused(store: Store, zombie: Row) -> None:
+    """Whoever holds this lease can do nothing with it, and nothing changes when they try."""
+    before = await store.rows(zombie.box), await store.load(zombie.session)
+    assert await store.extend([zombie], ttl=300) == [None]
+    assert await store.again(zombie, due=later(0)) is False
+    assert await store.park(zombie, why="zombie") is False
+    assert await store.done(zombie) is False
+    change = turn(before[1] or zombie.session, "zombie")
+    for parked in ("", "zombie"):
+        with pytest.raises(LeaseLost) as told:
+            await store.commit(
+                replace(change, taken=zombie, parked=parked, put=(row(Outgoing(key="z", text="zombie")),))
+            )
+        assert (told.value.code, bool(told.value.hint)) == ("lease-lost", True)
+        assert "zombie" not in f"{told.value} {told.value.hint}"
+    assert (await store.rows(zombie.box), await store.load(zombie.session)) == before
+    assert not [one for one in await store.rows("out") if one.key == "z"]

@@ -17,12 +17,18 @@ from __future__ import annotations
 from onrecord.testing.conformance.store_commits import CommitsWhole
 from onrecord.testing.conformance.store_reading import KeepsRecords, KeepsSessions
 from onrecord.testing.conformance.store_rows import AcceptsRows, KeepsRows, RefusesRows
+from onrecord.testing.conformance.store_rows_aside import ParksRows, TellsWhatIsDue, WithdrawsRows
+from onrecord.testing.conformance.store_rows_commits import ArmsWakes, CommitsRows, SendsMessages
+from onrecord.testing.conformance.store_rows_leases import GivesBack, HoldsLeases, SharesRows
+from onrecord.testing.conformance.store_rows_order import LeasesInOrder, LeasesWithPut, OrdersMessages
 
 __all__ = ("StoreConformance",)
 
 
 class StoreConformance(
     KeepsSessions, KeepsRecords, CommitsWhole,
-    KeepsRows, AcceptsRows, RefusesRows,
+    KeepsRows, AcceptsRows, RefusesRows, LeasesInOrder, OrdersMessages, LeasesWithPut,
+    HoldsLeases, GivesBack, SharesRows, ParksRows, WithdrawsRows, TellsWhatIsDue,
+    CommitsRows, ArmsWakes, SendsMessages,
 ):  # fmt: skip
     """All of it: give a subclass the fixture ``make_store``."""

@@ -15,7 +15,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Happened, Interruption, Said, Woke
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
-from onrecord.session.inbox import LONGEST_DELAY_MS, Lease, Row, RowBody
+from onrecord.session.inbox import LONGEST_DELAY_MS, Box, Lease, Row, RowBody
 from onrecord.testing.conformance.asking import MakeStore, SetClock, accepted, keys, later, opened, stored, taken
 from onrecord.testing.conformance.samples import AT, ELSEWHERE, examples, row, turn
 
@@ -23,12 +23,14 @@ __all__ = ("AcceptsRows", "KeepsRows", "RefusesRows")
 
 CANARY = "canary-9d02"
 MINUTE = 60_000
+UNWRITABLE: Any = object()
+ENDED: Any = iter(())
 UNFIT: dict[str, Row] = {
-    "a value that is no JSON": row(Happened("paid", key=CANARY, payload=object())),  # type: ignore[arg-type] - on purpose
-    "an iterator": row(Woke(CANARY, payload={1, 2}.__iter__())),  # type: ignore[arg-type] - on purpose
+    "a value that is no JSON": row(Happened("paid", key=CANARY, payload=UNWRITABLE)),
+    "an iterator": row(Woke(CANARY, payload=ENDED)),
     "half a character": row(Said(f"{CANARY} \ud83d"), key="said::m"),
     "a key that is half a character": row(Said("ok"), key=f"{CANARY} \ud83d"),
-    "a field of another type": row(Said(CANARY, key=5)),  # type: ignore[arg-type] - on purpose
+    "a field of another type": row(replace(Said(CANARY), key=5), key="said::m"),
     "a body that no row holds": replace(row("ok"), body=turn("s").messages[0]),
     "a message out among inputs": row(Outgoing(key=CANARY, text=CANARY), box="in"),
     "an input among messages out": row(CANARY, box="out"),
@@ -73,8 +75,8 @@ class KeepsRows:
             for n, body in enumerate(bodies()):
                 await accepted(store, row(body, f"s{n}", key=f"k{n}", options=Raw(b'[ {"at":1.0} ]')))
             clock.move(MINUTE)
-            for box in ("in", "out"):
-                for found in await store.lease(box, "w1", ttl=30, limit=1000):  # type: ignore[arg-type] - both are boxes
+            for box in get_args(Box):
+                for found in await store.lease(box, "w1", ttl=30, limit=1000):
                     body = bodies()[int(found.key[1:])]
                     assert (found.body, bytes(found.options)) == (body, b'[ {"at":1.0} ]')
 
@@ -209,7 +211,7 @@ class AcceptsRows:
             assert (await store.put(row("two"), busy="reject")).is_new
 
     async def test_supersede_marks_what_people_said_before(self, make_store: MakeStore) -> None:
-        """Waiting or taken, once, by the key of the newer one; wakes, events, interruptions and others stay as they are."""
+        """Waiting or taken, once, by the key of the newer one; wakes, events and interruptions stay as they are."""
         async with opened(make_store, SetClock()) as store:
             await accepted(store, row("one"))
             held = await taken(store)
@@ -264,8 +266,7 @@ class RefusesRows:
         """No row is marked then."""
         async with opened(make_store) as store:
             waiting = await accepted(store, row("waiting"))
-            odd: Any = Interruption(id="i", receipt=object())  # type: ignore[arg-type] - on purpose
-            for mark in (odd, Interruption(id=f"{CANARY} \ud83d")):
+            for mark in (Interruption(id="i", receipt=UNWRITABLE), Interruption(id=f"{CANARY} \ud83d")):
                 with pytest.raises(StoreError) as told:
                     await store.cancel("in", SessionKey("s"), by=mark)
                 assert told.value.code == "store-row"
