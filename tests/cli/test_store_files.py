@@ -11,11 +11,12 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.cli.main import main
+from onrecord.cli.store_files import ADDED
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.session.inbox import Row
 from onrecord.stores.sqlite import SqliteStore
-from onrecord.stores.sqlite_schema import schema_version
+from onrecord.stores.sqlite_schema import SCHEMA_VERSION, schema_version
 from onrecord.testing import ScriptedModel
 from tests.cli.agents import Cli, Terminal, entries_of
 
@@ -145,6 +146,11 @@ def test_an_older_file_is_brought_up_to_date_and_kept_as_it_was(store: Path, cli
     assert (schema_version(str(store)), schema_version(str(copy))) == (2, 1)
     assert cli("store", "check", store).code == 0
     assert "nothing to do" in cli("store", "migrate", store).out
+
+
+def test_every_schema_says_what_it_brought() -> None:
+    """A new one needs its line."""
+    assert sorted(ADDED) == list(range(2, SCHEMA_VERSION + 1))
 
 
 def test_a_file_is_not_migrated_without_a_copy(store: Path, cli: Cli) -> None:

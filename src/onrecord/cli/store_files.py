@@ -10,11 +10,11 @@ from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, FAILED, OK
 from onrecord.cli.terminal import Screen
 
-__all__ = ("declare", "store_named")
+__all__ = ("ADDED", "declare", "store_named")
 
 ABOUT = "Look after a store's file: whether it is whole, its schema, and copies of it while others write."
 
-_ADDED = {2: "it keeps rows now: what must be handled, and what must be delivered"}
+ADDED = {2: "it keeps rows now: what must be handled, and what must be delivered"}
 """What each schema brought."""
 
 
@@ -114,7 +114,7 @@ def migrate(args: argparse.Namespace) -> int:
     bring_up_to_date(path)  # which also says what is wrong with a file that is too new
     screen.line(f"{path} had schema {before} and has schema {SCHEMA_VERSION}", bold=True)
     for version in range(before + 1, SCHEMA_VERSION + 1):
-        screen.line(f"  {version}: {_ADDED[version]}")
+        screen.line(f"  {version}: {ADDED.get(version, 'changes inside')}")
     return OK
 
 
