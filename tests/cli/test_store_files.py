@@ -16,7 +16,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.session.inbox import Row
 from onrecord.stores.sqlite import SqliteStore
-from onrecord.stores.sqlite_schema import SCHEMA_VERSION, schema_version
+from onrecord.stores.sqlite_schema import _SCHEMAS, APPLICATION_ID, SCHEMA_VERSION, schema_version
 from onrecord.testing import ScriptedModel
 from tests.cli.agents import Cli, Terminal, entries_of
 
@@ -32,8 +32,18 @@ def changed(path: Path, *statements: str) -> None:
 
 
 def made_older(path: Path) -> None:
-    """The file as an onrecord without rows wrote it."""
-    changed(path, "drop table rows", "pragma user_version=1")
+    """The file as the first onrecord would have written it."""
+    changed(path, "pragma wal_checkpoint(truncate)")
+    newer = path.rename(path.with_name("newer.db"))
+    older = sqlite3.connect(path, isolation_level=None)
+    older.execute(f"attach '{newer}' as newer")
+    for sql in (f"pragma application_id={APPLICATION_ID}", "pragma user_version=1", *_SCHEMAS[1]):
+        older.execute(sql)
+    for table in ("sessions", "messages", "entries"):
+        columns = ",".join(name for _, name, *_ in older.execute(f"pragma main.table_info({table})"))
+        older.execute(f"insert into main.{table}({columns}) select {columns} from newer.{table}")  # noqa: S608 - names of the schema
+    older.close()
+    newer.unlink()
 
 
 async def accepted(path: Path, *, parked: str = "", tenant: str = "") -> None:

@@ -14,7 +14,8 @@ the take deletes it. Timers are rows with a later ``due``. Inbox and outbox foll
    is put or revived; a message given back for later moves those behind it too. So no message overtakes another, while
    wakes and events pass.
 5. Interruptions and changes of history are due before everything else.
-6. A message out is due no earlier than the last one that lives, plus its own delay; one given back moves those behind.
+6. A message out is due no earlier than the last one that lives, plus its own delay. One given back or revived is due no
+   earlier than those of lower numbers, and moves those of higher ones.
 7. A parked row (``dead``) is leased by nobody and blocks nobody until it is revived.
 
 The store's clock decides what is due and whose lease has ended; it may jump. Instants are kept to the microsecond, in

@@ -26,16 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ("Standing", "accept")
 
+_BOX = "tenant=:tenant and session=:session and box=:box"
 _STANDING = f"""
-    select count(*), max(floor),
-        (select n from rows where tenant=:tenant and session=:session and box=:box and key=:key),
-        (select max(lease_until) from rows where tenant=:tenant and session=:session and box=:box
-            and lease_until is not null),
-        (select due from rows where dead='' and tenant=:tenant and session=:session and box=:box order by due limit 1),
-        (select max(due) from rows where dead='' and tenant=:tenant and session=:session and box=:box)
-    from rows where {{some}} dead='' and tenant=:tenant and session=:session and box=:box and {IS_MESSAGE}"""
-_STANDING_ALL = _STANDING.format(some="")
-_STANDING_BUT_MESSAGES = _STANDING.format(some="0 and")
+        (select n from rows where {_BOX} and key=:key),
+        (select max(lease_until) from rows where {_BOX} and lease_until is not null),
+        (select due from rows where dead='' and {_BOX} order by due limit 1),
+        (select max(due) from rows where dead='' and {_BOX})"""
+_STANDING_OF_ONE = f"select 0, null, {_STANDING}"
+_STANDING_OF_A_MESSAGE = f"select count(*), max(floor), {_STANDING} from rows where dead='' and {_BOX} and {IS_MESSAGE}"
 
 _NEW = "insert into rows(tenant, session, box, key, kind, body, options, due, owner, lease_until, attempt)"
 
@@ -108,7 +106,7 @@ class Standing(NamedTuple):
 def _standing(connection: sqlite3.Connection, row: Encoded, box: Box | None = None) -> Standing:
     """How the box of a row's session stands (``box``: another one)."""
     tenant, session, own, key = row.named
-    sql = _STANDING_ALL if row.is_message else _STANDING_BUT_MESSAGES
+    sql = _STANDING_OF_A_MESSAGE if row.is_message else _STANDING_OF_ONE
     given = {"tenant": tenant, "session": session, "box": box or own, "key": key}
     return Standing(*connection.execute(sql, given).fetchone())
 

@@ -157,7 +157,7 @@ def keeping_rows(path: str, connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR":
             (version,) = connection.execute("pragma user_version").fetchone()
             if version < ROWS_SINCE:
                 raise unmigrated(path, version) from None

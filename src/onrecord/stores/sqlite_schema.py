@@ -230,6 +230,8 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("pragma journal_mode=wal")
         except sqlite3.OperationalError as error:
+            if read_only(error):
+                return  # it may be read all the same
             # Two processes that make one file at once: SQLite does not wait here by itself.
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
