@@ -38,7 +38,8 @@ from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, shown
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import ALLOW, Hooks
-from onrecord.turn.receipt import chain_of, rebuild
+from onrecord.session.chain import chain_of
+from onrecord.turn.receipt import rebuild
 from tests.turn.acting import Named, tool, turn
 
 pytestmark = pytest.mark.unit

@@ -14,7 +14,7 @@ from onrecord.conversation.messages import AssistantMessage, ContextMessage, Mes
 from onrecord.conversation.render import context_text
 from onrecord.jsonio import dumps
 from onrecord.session.session import Session
-from onrecord.turn.audit import walk
+from onrecord.session.walking import walk
 
 __all__ = ("show_state", "unfold")
 

@@ -15,7 +15,8 @@ from onrecord.record.kinds import ModelRequested
 from onrecord.session.codec import slot_value
 from onrecord.session.folding import Folds
 from onrecord.session.session import Session
-from onrecord.turn.audit import Walked, audit, walk
+from onrecord.session.walking import Walked, walk
+from onrecord.turn.audit import audit
 
 __all__ = ("Check", "checks", "departures", "gap_lines")
 

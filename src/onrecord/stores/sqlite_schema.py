@@ -1,7 +1,8 @@
 """The tables of a SQLite store, and how a file is recognised before anything in it is touched.
 
 ```
-sessions(no, tenant, id, version, generation, seq, messages, state)     unique(tenant, id); small state only
+sessions(no, tenant, id, version, generation, seq, messages, state,
+         owner, parent)                                                 unique(tenant, id); small state only
 messages(place, body)                                                   rewritten only when a history changes
 entries (place, n, turn, take, path, at, cause, kind, body)             only ever appended
 rows    (n, tenant, session, box, key, kind, body, options, due, …)     what must be handled or delivered; since 2
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onrecord.errors import StoreError
+from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_faults import damaged, fault, read_only, unusable_path
 
 if TYPE_CHECKING:
@@ -58,6 +60,14 @@ _ROWS = (
     "create index rows_of on rows(tenant, session, box, due) where dead=''",
     "create index rows_leased on rows(tenant, session, box, lease_until) where lease_until is not null",
 )
+_KIN = (
+    "alter table sessions add column owner text not null default ''",
+    "alter table sessions add column parent text not null default ''",
+    """update sessions set owner=coalesce(json_extract(cast(state as text), '$.owner'), ''),
+        parent=coalesce(json_extract(cast(state as text), '$.parent'), '')""",
+    "create index sessions_of on sessions(owner) where owner<>''",
+    "create index sessions_below on sessions(tenant, parent) where parent<>''",
+)
 _SCHEMAS = {
     1: (
         """create table sessions(
@@ -69,14 +79,17 @@ _SCHEMAS = {
             place integer primary key, n integer not null, turn text not null, take integer not null,
             path text not null, at text not null, cause integer, kind text not null, body blob not null)""",
     ),
-    2: _ROWS,
+    2: (*_ROWS, *_KIN),
 }
 """What each schema adds to the one before it."""
 _TABLES = {1: ("sessions", "messages", "entries"), 2: ("sessions", "messages", "entries", "rows")}
 
 
-def connect(path: str, synchronous: str) -> sqlite3.Connection:
-    """Opens a store's file, making it when there is none. StoreError for a file that is not one; it stays untouched."""
+def connect(path: str, synchronous: str, codec: CellCodec | None = None) -> sqlite3.Connection:
+    """Opens a store's file, making it when there is none. StoreError for a file that is not one; it stays untouched.
+
+    With a ``codec`` also for a file that is sealed otherwise.
+    """
     import sqlite3
 
     _recognise(path)
@@ -86,6 +99,9 @@ def connect(path: str, synchronous: str) -> sqlite3.Connection:
         _prepare(connection, path)
         _write_ahead(connection)
         connection.execute(f"pragma synchronous={synchronous}")
+        connection.execute("pragma secure_delete=on")  # what is deleted is overwritten at once
+        if codec is not None:
+            codec.check(connection)
     except BaseException:
         connection.close()
         raise
