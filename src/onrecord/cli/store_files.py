@@ -73,8 +73,8 @@ def _backup(kinds: Any, shared: argparse.ArgumentParser) -> None:
 def _erase(kinds: Any, shared: argparse.ArgumentParser) -> None:
     parser = _sub(
         kinds, shared, "erase", "erase a session, messages of it, or a person, for good",
-        "Messages, the contents of entries, state and rows go, and the file is rewritten so that no copy stays in it. The\n"
-        "record keeps its numbers, and says that something was erased and why. Copies of the file are not touched.\n"
+        "Messages, the contents of entries, state and rows go, and the file is rewritten so that no copy stays in it.\n"
+        "The record keeps its numbers, and says that something was erased and why. Backups are not touched.\n"
         "It asks first; where nobody can be asked it needs --yes. The exit code is 1 where copies may be left.",
         '  onrecord store erase talk.db ana --why "asked for on 20 September"\n'
         '  onrecord store erase talk.db ana --message ana:said::m17~3/u --why "wrong person" --yes\n'
