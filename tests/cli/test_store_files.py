@@ -101,6 +101,8 @@ def test_sessions_of_every_tenant_are_checked(store: Path, cli: Cli) -> None:
         ("update rows set body='{'", "does not decode"),
         ("update rows set owner='w'", "an owner without a lease"),
         ("update rows set clean=3", "given back 3 times and leased 0 times"),
+        ("update rows set dead='x', owner='w', lease_until=1", "it is parked and leased"),
+        ("update rows set key=''", "it has no key"),
     ],
 )
 def test_each_thing_that_is_wrong_is_found(store: Path, cli: Cli, sql: str, told: str) -> None:
@@ -120,6 +122,75 @@ def test_parked_rows_are_worth_knowing_and_no_fault(store: Path, cli: Cli) -> No
     ran = cli("store", "check", store)
     assert ran.code == 0
     assert "?    1 row parked: onrecord inbox list --parked says why" in ran.out
+
+
+def test_a_lease_that_ran_out_is_worth_knowing_and_no_fault(store: Path, cli: Cli) -> None:
+    """Its worker died; another takes over."""
+    asyncio.run(accepted(store))
+    changed(store, "update rows set owner='w', attempt=1, lease_until=1")
+    ran = cli("store", "check", store)
+    assert ran.code == 0
+    assert "?    1 lease ran out: the next worker takes over" in ran.out
+
+
+def test_a_file_that_cannot_be_read_any_more_is_told(store: Path, cli: Cli) -> None:
+    """Its header is whole, and nothing behind it."""
+    changed(store, "pragma wal_checkpoint(truncate)")
+    raw = store.read_bytes()
+    store.write_bytes(raw[:4096] + b"\x55" * (len(raw) - 4096))
+    ran = cli("store", "check", store)
+    assert ran.code == 1
+    assert "NOT  the file is whole" in ran.out
+    assert "NOT  sessions and rows can be read" in ran.out
+
+
+STATEFUL = """
+from onrecord import Agent
+from onrecord.testing import ScriptedModel
+from onrecord.turn.moments import Hooks
+
+
+class Turns:
+    name, version, state = "turns", 1, int
+    kinds, scope, unfinished = frozenset({"turn.opened"}), "session", False
+
+    def start(self):
+        return 0
+
+    def apply(self, state, entry):
+        return state + 1
+
+
+class Counts:
+    name = "turns"
+
+    def hooks(self, spec):
+        return Hooks(folds=(Turns(),))
+
+
+agent = Agent(ScriptedModel("x", "y"), features=[Counts()])
+"""
+
+
+def test_states_of_features_are_checked_where_the_agent_is_named(tmp_path: Path, cli: Cli) -> None:
+    """Without it they are told as not checked; a wrong one is found."""
+    (tmp_path / "counting.py").write_text(STATEFUL)
+    namespace: dict[str, Any] = {}
+    exec(STATEFUL, namespace)  # noqa: S102  # the text of a test agent
+    path = tmp_path / "talk.db"
+
+    async def fill() -> None:
+        async with SqliteStore(path) as opened:
+            await opened.commit((await namespace["agent"].turn("hi", session="ana")).change())
+
+    asyncio.run(fill())
+    assert "?    not checked: the state of 'turns'" in cli("store", "check", path).out
+    agent = f"{tmp_path / 'counting.py'}:agent"
+    assert "not checked" not in cli("store", "check", path, "--agent", agent).out
+    changed(path, """update sessions set state=replace(cast(state as text), '"value":1', '"value":2')""")
+    ran = cli("store", "check", path, "--agent", agent)
+    assert ran.code == 1
+    assert "the state of feature 'turns' is not what the record folds to" in ran.out
 
 
 def test_an_older_file_is_checked_as_a_file_and_left_as_it_is(store: Path, cli: Cli) -> None:

@@ -14,7 +14,7 @@ from onrecord.conversation.inputs import Answered, Happened, Interruption, Said,
 from onrecord.conversation.outgoing import Outgoing, Wake
 from onrecord.errors import LeaseLost, SessionConflict, StoreError
 from onrecord.record.kinds import HistoryChanged
-from onrecord.session.inbox import Box, Busy, Lease, Row, comes_first, is_message, outgoing_row, wake_row
+from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, comes_first, is_message, outgoing_row, wake_row
 from onrecord.session.session import Session
 from onrecord.session.store import Change, Store
 from onrecord.testing.conformance.asking import SetClock
@@ -59,6 +59,7 @@ class RowMachine(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.clock = SetClock()
         self.stores = [make(clock=self.clock) for make in self.makers]
+        self.numbers: list[dict[int, int]] = [{} for _ in self.stores]
         self.there: dict[Name, int] = {}
         self.good: dict[Place, Row] = {}
         self.leases: list[Row] = []
@@ -72,16 +73,24 @@ class RowMachine(RuleBasedStateMachine):
 
     def ask(self, call: Callable[[Store], Awaitable[Any]]) -> Any:
         """What all stores say, which is the same; an error of theirs is an answer as well."""
+        return self.ask_about((), call)
 
-        async def one(store: Store) -> Any:
-            try:
-                return await call(store)
-            except StoreError as error:
-                return type(error), error.code, str(error), error.hint
-
-        told = [self.loop.run_until_complete(one(store)) for store in self.stores]
-        assert all(answer == told[0] for answer in told[1:]), told
-        return told[0]
+    def ask_about(self, held: Sequence[Row], call: Callable[..., Awaitable[Any]]) -> Any:
+        """The same, with rows that each store knows by its own numbers."""
+        first: Any = None
+        for at, (store, numbers) in enumerate(zip(self.stores, self.numbers, strict=True)):
+            own = [replace(one, n=numbers.get(one.n, one.n)) for one in held]
+            told = self.loop.run_until_complete(_answer(call(store, *own)))
+            if at == 0:
+                first = told
+                numbers.update((one.n, one.n) for one in _rows(first))
+            else:
+                known = {(one.session, one.box, one.key): one.n for one in _rows(first)}
+                for one in _rows(told):
+                    numbers.setdefault(known.get((one.session, one.box, one.key), 0), one.n)
+                theirs = {n: mine for mine, n in numbers.items()}
+                assert _renumbered(told, theirs) == first
+        return first
 
     def now(self, after: float | None) -> Any:
         return None if after is None else self.clock.at + timedelta(seconds=after)
@@ -131,6 +140,9 @@ class RowMachine(RuleBasedStateMachine):
 
     @rule(body=bodies, session=sessions, due=maybe_seconds, busy=busy, lease=st.none() | owners)
     def put(self, body: Any, session: SessionKey, due: float | None, busy: Busy, lease: str | None) -> None:
+        self.do_put(body, session, due, busy, lease)
+
+    def do_put(self, body: Any, session: SessionKey, due: float | None, busy: Busy, lease: str | None) -> None:
         given = row(body, session, due=self.now(due))
         if isinstance(body, (Said, HistoryChanged)):
             given = replace(given, key=f"{given.key}{body.content if isinstance(body, Said) else body.by}")
@@ -149,6 +161,9 @@ class RowMachine(RuleBasedStateMachine):
 
     @rule(box=boxes, owner=owners, limit=st.integers(0, 3), session=st.none() | sessions)
     def lease(self, box: Box, owner: str, limit: int, session: SessionKey | None) -> None:
+        self.do_lease(box, owner, limit, session)
+
+    def do_lease(self, box: Box, owner: str, limit: int, session: SessionKey | None) -> None:
         due = self.ask(lambda store: store.next_due(box))
         found = self.ask(lambda store: store.lease(box, owner, ttl=TTL, limit=limit, session=session))
         if limit and session is None:
@@ -157,11 +172,20 @@ class RowMachine(RuleBasedStateMachine):
         for held in found:
             self.leased(held)
 
+    @rule(box=boxes, session=sessions, interrupt=st.booleans())
+    def crash(self, box: Box, session: SessionKey, interrupt: bool) -> None:
+        """Somebody takes a row and is not heard of for longer than the lease; it may be interrupted."""
+        self.do_lease(box, "w1", 1, session)
+        self.do_jump(TTL)
+        if interrupt:
+            self.do_put(Interruption(id=f"{self.highest}"), session, None, "queue", "w2")
+        self.do_lease(box, "w2", 1, session)
+
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), seconds=seconds, floor=maybe_seconds, rung=st.integers(0, 3))
     def again(self, data: st.DataObject, seconds: float, floor: float | None, rung: int) -> None:
         held, due, until = self.drawn(data), self.now(seconds), self.now(floor)
-        done = self.ask(lambda store: store.again(held, due=due, rung=rung, floor=until))
+        done = self.ask_about([held], lambda store, one: store.again(one, due=due, rung=rung, floor=until))
         assert done is self.is_good(held)
         if done:
             del self.good[held.session, held.box]
@@ -170,7 +194,7 @@ class RowMachine(RuleBasedStateMachine):
     @rule(data=st.data(), park=st.booleans())
     def end(self, data: st.DataObject, park: bool) -> None:
         held = self.drawn(data)
-        done = self.ask(lambda store: store.park(held, why="attempts") if park else store.done(held))
+        done = self.ask_about([held], lambda store, one: store.park(one, why="attempts") if park else store.done(one))
         assert done is self.is_good(held)
         if done and park:
             del self.good[held.session, held.box]
@@ -181,7 +205,7 @@ class RowMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def extend(self, data: st.DataObject) -> None:
         held = list({one.n: one for one in (self.drawn(data), self.drawn(data))}.values())
-        found = self.ask(lambda store: store.extend(held, ttl=TTL))
+        found = self.ask_about(held, lambda store, *own: store.extend(own, ttl=TTL))
         assert [one is not None for one in found] == [self.is_good(one) for one in held]
         for one in found:
             if one is not None:
@@ -225,8 +249,9 @@ class RowMachine(RuleBasedStateMachine):
         if idle and before is not None:
             change = Change(session=before, kept=len(before.conversation.messages))
         parked = "attempts" if park and held is not None else ""
-        change = replace(change, taken=held, parked=parked, put=tuple(put), drop=gone)
-        told = self.ask(lambda store: store.commit(change))
+        change = replace(change, parked=parked, put=tuple(put), drop=gone)
+        taken = [] if held is None else [held]
+        told = self.ask_about(taken, lambda store, *own: store.commit(replace(change, taken=own[0] if own else None)))
         if held is not None and not self.is_good(held):
             assert told[0] is LeaseLost
         elif change.entries and known and before is not known[-1]:
@@ -237,9 +262,7 @@ class RowMachine(RuleBasedStateMachine):
                 self.states.setdefault(key, []).append(told)
             self.settled(held, bool(parked), key, gone, put)
 
-    def settled(
-        self, held: Row | None, parked: bool, key: SessionKey, drop: Sequence[str], put: Sequence[Row]
-    ) -> None:
+    def settled(self, held: Row | None, parked: bool, key: SessionKey, drop: Sequence[str], put: Sequence[Row]) -> None:
         """What such a commit does with rows."""
         if held is not None and parked:
             del self.good[held.session, held.box]
@@ -258,6 +281,9 @@ class RowMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from((-100, -10, 1, 10, 29, 30, 31, 1000)))
     def jump(self, seconds: float) -> None:
+        self.do_jump(seconds)
+
+    def do_jump(self, seconds: float) -> None:
         self.clock.move(seconds)
 
     # ---- what must hold
@@ -295,6 +321,26 @@ class RowMachine(RuleBasedStateMachine):
 
 async def _named(store: Store, wanted: Row) -> list[Row]:
     return [one for one in await store.rows(wanted.box, wanted.session) if one.key == wanted.key]
+
+
+async def _answer(said: Awaitable[Any]) -> Any:
+    try:
+        return await said
+    except StoreError as error:
+        return type(error), error.code, error.hint
+
+
+def _rows(told: Any) -> list[Row]:
+    found = told if isinstance(told, list) else [getattr(told, "row", None)]
+    return [one for one in found if one is not None]
+
+
+def _renumbered(told: Any, numbers: dict[int, int]) -> Any:
+    if isinstance(told, list):
+        return [None if one is None else replace(one, n=numbers.get(one.n, -1)) for one in told]
+    if isinstance(told, Accepted) and told.row is not None:
+        return replace(told, row=replace(told.row, n=numbers.get(told.row.n, -1)))
+    return told
 
 
 def _fence(held: Row) -> tuple[int, str, int]:

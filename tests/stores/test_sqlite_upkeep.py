@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -89,6 +91,39 @@ def test_nothing_is_ever_overwritten(path: Path, tmp_path: Path) -> None:
             backup(str(path), str(tmp_path / name))
         assert caught.value.code == "store-exists"
     assert (tmp_path / "there").read_text() == "mine"
+
+
+def test_a_disk_without_hard_links_gets_its_copy_too(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And still nothing is overwritten there."""
+
+    def no_links(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", no_links)
+    backup(str(path), str(tmp_path / "copy.db"))
+    assert sessions_of(str(tmp_path / "copy.db")) == sessions_of(str(path))
+
+    def taken(done: int, total: int) -> None:
+        (tmp_path / "late.db").write_text("mine")
+
+    with pytest.raises(StoreError) as caught:
+        backup(str(path), str(tmp_path / "late.db"), progress=taken)
+    assert caught.value.code == "store-exists"
+    assert (tmp_path / "late.db").read_text() == "mine"
+
+
+def test_a_copy_that_appears_meanwhile_is_not_overwritten(path: Path, tmp_path: Path) -> None:
+    """Whoever is first keeps the name."""
+
+    def taken(done: int, total: int) -> None:
+        (tmp_path / "copy.db").write_text("mine")
+
+    with pytest.raises(StoreError) as caught:
+        backup(str(path), str(tmp_path / "copy.db"), progress=taken)
+    assert caught.value.code == "store-exists"
+    assert (tmp_path / "copy.db").read_text() == "mine"
 
 
 def test_a_copy_that_fails_leaves_nothing(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,16 +11,19 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Ask, Said
+from onrecord.conversation.inputs import Ask, Happened, Said
+from onrecord.conversation.outgoing import Outcome
 from onrecord.conversation.usage import Usage
 from onrecord.errors import MessageDenied, ModelError
 from onrecord.governance.rules import before_tool
 from onrecord.models.chunks import Attempted
+from onrecord.record.kinds import Noted
 from onrecord.telemetry import JsonLines, Logs
 from onrecord.testing import ScriptedModel, call, raises, reply
 from onrecord.turn.moments import Deny, Hooks
 from tests.telemetry.tracing import Ticking
 from tests.turn.acting import Named, tool, turn
+from tests.turn.interrupting.live import WAIT, Halting, Live, interrupted
 from tests.turn.pausing.asking import answered
 
 pytestmark = pytest.mark.unit
@@ -99,6 +102,29 @@ async def test_a_paused_turn_and_the_one_that_goes_on_share_a_pseudonym(lines: A
     ends = {event: fields for _, event, fields in lines() if event in {"turn paused", "turn resumed"}}
     assert ends["turn paused"]["turn"] == ends["turn resumed"]["turn"]
     assert [ends[event]["take"] for event in ("turn paused", "turn resumed")] == [1, 2]
+
+
+async def test_an_interrupted_turn_and_an_ignored_input_are_no_warnings(lines: Any) -> None:
+    """One is an end like others, the other left nothing."""
+
+    class Reports:
+        async def direct(self, turn: Any, stage: Any) -> None:
+            line = Outcome(kind="input", status="ignored", code="not-mine", key="secret")
+            stage.outcome(line)
+            turn.note(Noted(by="clerk", text="secret"))
+            turn.ignore(line)
+
+    model = Halting(("Good ", WAIT))
+    await interrupted(Live(Agent(model, features=[Logs()])), model.waiting)
+    await turn(Agent(ScriptedModel(), director=Reports(), features=[Logs()]), Happened("came", key="1"))
+    told = {event: (level, fields) for level, event, fields in lines()}
+    assert told["turn interrupted"][0] == "INFO"
+    assert {event: told[event][0] for event in ("outcome", "note", "input ignored")} == dict.fromkeys(
+        ("outcome", "note", "input ignored"), "DEBUG"
+    )
+    assert told["outcome"][1]["code"] == "not-mine"
+    assert told["note"][1]["by"] == "clerk"
+    assert "secret" not in str(told)
 
 
 async def test_a_level_that_nobody_listens_to_costs_no_line(caplog: pytest.LogCaptureFixture) -> None:

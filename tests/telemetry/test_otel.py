@@ -20,9 +20,12 @@ from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, MessageDenied, MissingDependency, ModelError
 from onrecord.governance.rules import before_tool
 from onrecord.models.chunks import Attempted
+from onrecord.models.request import Request, Settings
+from onrecord.record.kinds import Noted
 from onrecord.telemetry import Otel, Pseudonyms
 from onrecord.telemetry.following import all_followed
 from onrecord.testing import ScriptedModel, call, raises, reply
+from onrecord.turn.director import Brief
 from onrecord.turn.moments import Deny, Hooks
 from tests.telemetry.tracing import Ticking, Traced, at_ms, attributes
 from tests.turn.acting import Named, tool, turn
@@ -230,6 +233,40 @@ async def test_an_ignored_input_ends_its_span(traced: Traced) -> None:
     await turn(Agent(ScriptedModel(), director=Ignores(), features=[traced.feature]), Happened("arrived", key="1"))
     (span,) = traced.spans
     assert (attributes(span)["onrecord.turn.status"], span.status.status_code) == ("ignored", StatusCode.UNSET)
+
+
+async def test_what_a_director_did_and_what_was_noted_are_events(traced: Traced) -> None:
+    """By kind, status and code, and by who noted it; their words and keys stay in the record."""
+
+    class Reports:
+        async def direct(self, turn: Any, stage: Any) -> None:
+            stage.outcome(Outcome(kind="step", status="skipped", code="not-due", key="secret", message="secret"))
+            turn.note(Noted(by="clerk", text="secret"))
+            await stage.speak(Brief(key="answer"))
+
+    await turn(Agent(ScriptedModel("x"), name="a", director=Reports(), features=[traced.feature]))
+    events = [(event.name, attributes(event)) for event in traced.named("invoke_agent a").events]
+    assert events == [
+        ("onrecord.outcome", {
+            "onrecord.outcome.kind": "step", "onrecord.outcome.status": "skipped", "onrecord.outcome.code": "not-due",
+        }),
+        ("onrecord.note", {"onrecord.by": "clerk"}),
+    ]  # fmt: skip
+
+
+async def test_the_limits_of_sampling_are_told_and_nothing_else_of_the_settings(traced: Traced) -> None:
+    """Numbers that the conventions name; words that stop a reply are words."""
+    settings = Settings(temperature=0.5, max_tokens=9, seed=1, stop=("secret",), extra={"user": "secret"})
+
+    async def limited(turn: Any, request: Request) -> Request:
+        return replace(request, settings=settings)
+
+    await turn(Agent(ScriptedModel("x"), features=[traced.feature, Named("limited", Hooks(on_request=limited))]))
+    told = attributes(traced.named("chat script"))
+    assert {name: told.get(f"gen_ai.request.{name}") for name in ("temperature", "max_tokens", "seed", "top_p")} == {
+        "temperature": 0.5, "max_tokens": 9, "seed": 1, "top_p": None
+    }  # fmt: skip
+    assert "secret" not in str(told)
 
 
 async def test_tenants_that_name_sessions_and_messages_alike_do_not_mix(traced: Traced) -> None:

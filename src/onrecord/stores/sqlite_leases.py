@@ -67,22 +67,24 @@ OF = "tenant=? and session=? and box=?"
 _FENCE = "n=? and owner=? and attempt=? and owner<>''"
 _LEASED = """exists(select 1 from rows l where l.tenant=r.tenant and l.session=r.session and l.box=r.box
     and l.lease_until>:now)"""
-_HEAD_OF_SESSION = """(select e.n from rows e where e.dead='' and e.tenant=r.tenant and e.session=r.session
-    and e.box=r.box order by e.due, e.n limit 1)"""
+_IS_HEAD = """{r}.n=(select e.n from rows e where e.dead='' and e.tenant={r}.tenant and e.session={r}.session
+    and e.box={r}.box order by e.due, e.n limit 1)"""
+_IS_HEAD_R, _IS_HEAD_ROWS = _IS_HEAD.format(r="r"), _IS_HEAD.format(r="rows")
 
-# A lease that ran out is lost to whoever takes the session next, though it be for another row.
+# A lease that ran out is lost to whoever takes the session next, though it be for another row. `in` and `cross join`
+# leave SQLite no choice: the few rows that are picked are looked up by their numbers.
 _LEASE = f"""
     with head(n, tenant, session) as materialized (
         select r.n, r.tenant, r.session from rows r
-        where r.dead='' and r.box=:box and r.due<=:now {{of}} and not {_LEASED} and r.n={_HEAD_OF_SESSION}
-        order by r.due, r.n limit :limit),
-    picked(n, mine) as (
-        select n, 1 from head union all
-        select o.n, 0 from head join rows o on o.tenant=head.tenant and o.session=head.session and o.box=:box
-            and o.lease_until is not null and o.n<>head.n)
-    update rows set owner=case mine when 1 then :owner else '' end,
-        lease_until=case mine when 1 then :until end, attempt=attempt+mine
-    from picked where rows.n=picked.n returning {_COLUMNS}"""
+        where r.dead='' and r.box=:box and r.due<=:now {{of}} and not {_LEASED} and {_IS_HEAD_R}
+        order by r.due, r.n limit :limit)
+    update rows set owner=case when {_IS_HEAD_ROWS} then :owner else '' end,
+        lease_until=case when {_IS_HEAD_ROWS} then :until end, attempt=attempt+({_IS_HEAD_ROWS})
+    where n in (
+        select n from head union all
+        select o.n from head cross join rows o on o.tenant=head.tenant and o.session=head.session and o.box=:box
+            and o.lease_until is not null)
+    returning {_COLUMNS}"""
 _LEASE_ANY = _LEASE.format(of="")
 _LEASE_ONE = _LEASE.format(of="and r.tenant=:tenant and r.session=:session")
 
@@ -91,11 +93,11 @@ _NEXT_DUE = f"""
         (select min(lease_until) from rows where lease_until>:now and box=:box)"""
 
 _PUT = "insert into rows(tenant, session, box, key, kind, body, options, due) values"
-# A take of it that runs at this moment loses its lease: what it was to do has been replaced.
+# A take of it that runs at this moment loses its lease, for the row has no owner now. The count goes on, as the fence
+# of takes to come.
 _ARM = f"""on conflict(tenant, session, box, key) do update set kind=excluded.kind, body=excluded.body,
-    options=excluded.options, due=excluded.due, attempt=attempt+(lease_until is not null),
-    clean=attempt+(lease_until is not null), rung=0, owner='', lease_until=null, retry_at=null, floor=null, cancel=null,
-    dead='' where not excluded.{_IS_OUT}"""
+    options=excluded.options, due=excluded.due, clean=attempt, rung=0, owner='', lease_until=null, retry_at=null,
+    floor=null, cancel=null, dead='' where not excluded.{_IS_OUT}"""
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -194,7 +196,7 @@ def extend(connection: sqlite3.Connection, held: Sequence[Row], end: int) -> lis
     kept: list[Found] = []
     for some in _portions(held):
         sql = f"""update rows set lease_until=? from (values{",".join(["(?,?,?)"] * len(some))}) h
-            where n=h.column1 and owner=h.column2 and attempt=h.column3 and owner<>'' returning {_COLUMNS}"""
+            where n=+h.column1 and owner=h.column2 and attempt=h.column3 and owner<>'' returning {_COLUMNS}"""
         fences = [value for row in some for value in _fence(row)]
         kept += connection.execute(sql, (end, *fences)).fetchall()
     return kept
@@ -215,8 +217,7 @@ def again(connection: sqlite3.Connection, row: Row, due: int, rung: int, floor: 
     if connection.execute(sql, (due, due, floor, rung, *_fence(row))).rowcount != 1:
         return False
     if is_message(row.body) or row.box == "out":
-        behind = f"update rows set due=? where dead='' and {OF} and n>? and due<? and (box='out' or {IS_MESSAGE})"
-        connection.execute(behind, (due, row.session.tenant, row.session.id, row.box, row.n, due))
+        _line_up(connection, (row.session.tenant, row.session.id, row.box))
     return True
 
 
@@ -229,6 +230,8 @@ def revive(connection: sqlite3.Connection, box: Box, session: SessionKey, keys: 
     if any(is_message for (is_message,) in revived):
         floor = f"select max(floor) from rows where dead='' and {OF} and {IS_MESSAGE}"
         share_due(connection, of, max(now, connection.execute(floor, of).fetchone()[0] or now))
+    if revived and box == "out":
+        _line_up(connection, of)
     return len(revived)
 
 
@@ -236,6 +239,13 @@ def share_due(connection: sqlite3.Connection, of: Sequence[str], due: int) -> No
     """Gives all messages of a session one due time, so that their numbers alone order them."""
     sql = f"update rows set due=? where dead='' and {OF} and {IS_MESSAGE} and due<>?"
     connection.execute(sql, (due, *of, due))
+
+
+def _line_up(connection: sqlite3.Connection, of: Sequence[str]) -> None:
+    """Makes every message of a session's box due no earlier than those of lower numbers."""
+    sql = f"""update rows set due=top from (select n as place, max(due) over (order by n) as top from rows
+        where dead='' and {OF} and (box='out' or {IS_MESSAGE})) where n=+place and due<top"""
+    connection.execute(sql, of)
 
 
 def cancel(
