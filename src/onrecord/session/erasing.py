@@ -32,8 +32,8 @@ from onrecord.session.walking import Walked, resalted, walk
 from onrecord.session.working import NO_FOLDS
 
 __all__ = (
-    "ERASURE", "Rewritten", "Told", "asked", "blank", "check_kinds", "descendants", "erased_entry", "is_blank", "named_turns",
-    "old_turns", "without",
+    "ERASURE", "Rewritten", "Told", "asked", "blank", "check_kinds", "descendants", "erased_entry", "is_blank",
+    "named_turns", "old_turns", "without",
 )  # fmt: skip
 
 

@@ -85,9 +85,9 @@ class Store(Rows, Protocol):
         """Erases a session, all sessions that a person owns, or the turns that some messages of a session belong to.
 
         Of what is erased every entry's body becomes an `Erased`; messages, state, rows (leased ones too) and the key of
-        digests go. A session's sub-turns go with it, and those of an erased turn with that turn. Erasing some turns also
-        takes what later entries hold of them, data they changed and the states of features. The generation is raised,
-        so work that began before is refused. The record says that it happened and ``why``, which stays: no content.
+        digests go. A session's sub-turns go with it, and those of an erased turn with that turn. Erasing some turns
+        also takes what later entries hold of them, data they changed and the states of features. The generation is
+        raised, so work that began before is refused. The record says that it happened and ``why``, which stays.
 
         Erasing again what is erased does nothing. A message that no record knows is passed over. UsageError without a
         reason, StoreError (``store-record``) for messages of a record that does not fold.

@@ -132,7 +132,8 @@ def _written(change: Change, codec: EntryCodec) -> Written:
     after = Head(session.version + 1, session.generation, session.seq, total)
     try:
         return Written(
-            key=key, expected=session.version, after=after, kept=change.kept, owner=session.owner, parent=session.parent,
+            key=key, expected=session.version, after=after, kept=change.kept,
+            owner=session.owner, parent=session.parent,
             state=encode_state(msgspec.structs.replace(session, version=after.version)),
             messages=tuple(encode_message(message) for message in change.messages),
             entries=tuple((entry, _body(entry, codec)) for entry in entries),

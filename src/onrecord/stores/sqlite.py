@@ -49,7 +49,7 @@ _Rows = tuple[SessionKey, Sequence[str], Sequence[Encoded]]
 """What a change and each of its children drops and puts."""
 
 _system_clock = partial(datetime.now, UTC)
-_ENTRIES = f"select {ENTRY} from entries where place between ? and ? order by place"
+_ENTRIES = f"select {ENTRY} from entries where place between ? and ? order by place"  # noqa: S608 - our own text
 
 
 class SqliteStore(SqliteErasing):

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "IS_MESSAGE", "OF", "Encoded", "Found", "again", "cancel", "decode_found", "decode_row", "encode_row", "extend",
-    "find", "kinds", "lease", "lost", "mark", "micros", "next_due", "of_session", "release", "revive", "rows", "settle", "share_due",
-    "take_away", "until",
+    "find", "kinds", "lease", "lost", "mark", "micros", "next_due", "of_session", "release", "revive", "rows", "settle",
+    "share_due", "take_away", "until",
 )  # fmt: skip
 
 Found = tuple[Any, ...]
@@ -138,8 +138,9 @@ def decode_row(found: Found, codec: CellCodec) -> Row:
     named = (tenant, session, box, key)
     return Row(
         session=SessionKey(session, tenant=tenant), box=box, key=key, due=_instant(due),
-        body=decode_row_body(kind, codec.open(body, "row", *named)), options=Raw(codec.open(options, "options", *named)), n=n, owner=owner, lease_until=_maybe(lease_until), attempt=attempt,
-        clean=clean, rung=rung, retry_at=_maybe(retry_at), floor=_maybe(floor),
+        body=decode_row_body(kind, codec.open(body, "row", *named)),
+        options=Raw(codec.open(options, "options", *named)), n=n, owner=owner, lease_until=_maybe(lease_until),
+        attempt=attempt, clean=clean, rung=rung, retry_at=_maybe(retry_at), floor=_maybe(floor),
         cancel=None if cancel is None else decode_mark(codec.open(cancel, "mark", tenant, session)), dead=dead,
     )  # fmt: skip
 

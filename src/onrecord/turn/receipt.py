@@ -30,7 +30,7 @@ from onrecord.models.request import (
     Wire,
 )
 from onrecord.record.entry import Entry
-from onrecord.record.kinds import ModelRequested, PieceFiled, PieceMark, Receipt, SpanMark, SwapMark
+from onrecord.record.kinds import Erased, ModelRequested, PieceFiled, PieceMark, Receipt, SpanMark, SwapMark
 from onrecord.record.record import Record
 from onrecord.session.chain import Chain, chain_of
 from onrecord.session.session import KEPT_FILED, Session
@@ -117,10 +117,14 @@ def _filed(turn: Turn, chain: Chain, text: str, source: str) -> str:
 
 
 class Gap(Struct, frozen=True, kw_only=True):
-    """Something of a request that the record cannot prove: ``what`` it is, and ``why`` not."""
+    """Something of a request that the record cannot prove: ``what`` it is, and ``why`` not.
+
+    ``erased``: it could be proved until it was erased.
+    """
 
     what: str
     why: str
+    erased: bool = False
 
 
 class Rebuilt(Struct, frozen=True, kw_only=True):
@@ -180,6 +184,8 @@ def rebuild(record: Record[Session], seq: int) -> Rebuilt:
     """
     entry = record.entry(seq)
     body = entry.body
+    if isinstance(body, Erased):
+        raise UsageError(f"entry {seq} ({body.was}) was erased", hint=f"why: {body.why}")
     if not isinstance(body, ModelRequested) or body.receipt is None:
         raise UsageError(f"entry {seq} is no request with a receipt", hint="look for entries of kind model.requested")
     receipt, gaps = body.receipt, list[Gap]()
@@ -223,6 +229,12 @@ def gap_of_text(filed: PieceFiled, seq: int, key: str) -> Gap | None:
 
 def gaps_of(receipt: Receipt, units: Log[Unit], chain: Chain, texts: Collection[str]) -> Iterator[Gap]:
     """What of a receipt these units, and the digests of the texts filed before it, do not prove."""
+    if receipt.erased:
+        yield Gap(what="history", why="some of it was erased", erased=True)
+        for what, mark in _marks(receipt):
+            if mark not in texts:
+                yield Gap(what=what, why="its text was erased", erased=True)
+        return
     if len(units) != receipt.units:
         yield Gap(what="conversation", why=f"{receipt.units} units were known, the record folds to {len(units)}")
     for what, mark in _marks(receipt):
