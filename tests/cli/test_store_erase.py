@@ -74,6 +74,9 @@ def test_a_message_goes_with_its_turn(path: Path, cli: Cli) -> None:
     assert ran.code == 0, ran
     assert ran.out.startswith("erased: 0 sessions, 2 messages, 6 entries")
     assert len(messages(path, "bo")) == 2
+    checked = cli("store", "check", path)
+    assert checked.code == 0, checked
+    assert "-    in 1 session something was erased" in checked.out
 
 
 def test_a_person_is_erased_from_every_session_they_own_and_from_the_files(path: Path, cli: Cli) -> None:

@@ -111,6 +111,8 @@ def check(args: argparse.Namespace) -> int:
             screen.line(f"{'NOT' if found.gaps else 'ok '}  {found.holds}", bold=bool(found.gaps))
         for gap in gap_lines(found):
             screen.line(f"       {cut(gap, 0)}")
+        for gone in found.erased:
+            screen.line(f"-    {gone}", dim=True)
         if found.unchecked:
             screen.line(f"?    {found.unchecked}", dim=True)
     screen.line("all is well" if not failed else f"not well: {failed} of the checks above failed", bold=True)
