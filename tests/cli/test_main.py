@@ -19,7 +19,8 @@ pytestmark = pytest.mark.integration
 
 COMMANDS = (
     "", "chat", "record", "record show", "record why", "record export", "record verify", "replay", "models",
-    "store", "store check", "store migrate", "store backup", "inbox", "inbox list", "inbox retry", "inbox drop",
+    "store", "store check", "store migrate", "store backup", "store erase",
+    "inbox", "inbox list", "inbox retry", "inbox drop",
 )  # fmt: skip
 
 

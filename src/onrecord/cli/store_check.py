@@ -56,7 +56,7 @@ async def _inside(
     path: str, keys: Sequence[SessionKey], agent: Agent[Any, Any] | None, progress: Callable[[int, int], None]
 ) -> list[Check]:
     codec = EntryCodec() if agent is None else agent.plan.codec
-    gaps, unchecked, entries = list[str](), list[str](), 0
+    gaps, unchecked, entries, forgot = list[str](), list[str](), 0, 0
     async with SqliteStore(path, bodies=codec.kinds.values()) as store:
         for done, key in enumerate(keys):
             progress(done, len(keys))
@@ -68,10 +68,12 @@ async def _inside(
                 continue
             entries += 0 if held is None else len(held.entries)
             gaps += [f"{session_told(key)}: {gap}" for one in found for gap in one.gaps]
+            forgot += any(one.erased for one in found)
             unchecked += [one.unchecked for one in found if one.unchecked]
         progress(len(keys), len(keys))
         told = f"{plural(len(keys), 'session')} with {plural(entries, 'entry', 'entries')} decode, fold and verify"
-        return [Check(told, tuple(gaps), _unchecked(unchecked)), *await _row_checks(store)]
+        erased = (f"in {plural(forgot, 'session')} something was erased: record verify says what",) if forgot else ()
+        return [Check(told, tuple(gaps), _unchecked(unchecked), erased), *await _row_checks(store)]
 
 
 async def _held(

@@ -1,4 +1,4 @@
-"""``onrecord store``: check, migrate and back up a store's file."""
+"""``onrecord store``: check, migrate, back up and erase in a store's file."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from onrecord.cli.terminal import Screen
 
 __all__ = ("ADDED", "declare", "store_named")
 
-ABOUT = "Look after a store's file: whether it is whole, its schema, and copies of it while others write."
+ABOUT = "Look after a store's file: whether it is whole, its schema, copies of it, and what must be forgotten."
 
 ADDED = {2: "it keeps rows now: what must be handled, and what must be delivered"}
 """What each schema brought."""
 
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Adds the command and its three to the parser."""
+    """Adds the command and its four to the parser."""
     epilog = f"onrecord store COMMAND --help has examples.\n\n{EXIT_CODES}"
-    short = "check, migrate and back up a store's file"
+    short = "check, migrate and back up a store's file, erase in it"
     parser = command(commands, shared, "store", short=short, about=ABOUT, epilog=epilog)
     kinds = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=type(parser))
-    for add in (_check, _migrate, _backup):
+    for add in (_check, _migrate, _backup, _erase):
         add(kinds, shared)
 
 
@@ -70,6 +70,27 @@ def _backup(kinds: Any, shared: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=backup, parser=parser)
 
 
+def _erase(kinds: Any, shared: argparse.ArgumentParser) -> None:
+    parser = _sub(
+        kinds, shared, "erase", "erase a session, messages of it, or a person, for good",
+        "Messages, the contents of entries, state and rows go, and the file is rewritten so that no copy stays in it.\n"
+        "The record keeps its numbers, and says that something was erased and why. Backups are not touched.\n"
+        "It asks first; where nobody can be asked it needs --yes. The exit code is 1 where copies may be left.",
+        '  onrecord store erase talk.db ana --why "asked for on 20 September"\n'
+        '  onrecord store erase talk.db ana --message ana:said::m17~3/u --why "wrong person" --yes\n'
+        '  onrecord store erase talk.db --person u-4711 --why "left us"',
+    )  # fmt: skip
+    parser.add_argument("session", metavar="SESSION", nargs="?", help="the session, with its sub-turns")
+    parser.add_argument("--tenant", metavar="NAME", help="whose session it is, in stores of several tenants")
+    parser.add_argument(
+        "--message", metavar="ID", action="append", help="only the turn of this message; may be repeated"
+    )
+    parser.add_argument("--person", metavar="ID", help="all sessions that this person owns")
+    parser.add_argument("--why", metavar="TEXT", required=True, help="what the record says of it; it stays")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.set_defaults(run=erase, parser=parser)
+
+
 # ---- what they do ----------------------------------------------------------------------------------------------------
 
 
@@ -90,6 +111,8 @@ def check(args: argparse.Namespace) -> int:
             screen.line(f"{'NOT' if found.gaps else 'ok '}  {found.holds}", bold=bool(found.gaps))
         for gap in gap_lines(found):
             screen.line(f"       {cut(gap, 0)}")
+        for gone in found.erased:
+            screen.line(f"-    {gone}", dim=True)
         if found.unchecked:
             screen.line(f"?    {found.unchecked}", dim=True)
     screen.line("all is well" if not failed else f"not well: {failed} of the checks above failed", bold=True)
@@ -126,6 +149,13 @@ def backup(args: argparse.Namespace) -> int:
     size = copied(path, args.copy, progress=_counter(screen, "page"))
     screen.line(f"{path} copied to {args.copy} ({size_told(size)}), whole and read back")
     return OK
+
+
+def erase(args: argparse.Namespace) -> int:
+    """Erases in a file."""
+    from onrecord.cli.store_erase import erase
+
+    return erase(args)
 
 
 def store_named(path: str) -> str:
