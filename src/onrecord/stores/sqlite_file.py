@@ -122,6 +122,7 @@ class _Served:
     def __init__(self, path: str, synchronous: str) -> None:
         self.path, self.synchronous = path, synchronous
         self.identity = (0, 0)
+        self.fixed = False
 
     def do(self, job: _Job, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
         """Does one job and returns the connection to go on with."""
@@ -136,7 +137,7 @@ class _Served:
             return None
         try:
             if connection is None:
-                connection = connect(self.path, self.synchronous)
+                connection, self.fixed = connect(self.path, self.synchronous)
                 self.identity = _identity(self.path)
             value = job.act(connection)
         except sqlite3.Error as error:
@@ -150,6 +151,9 @@ class _Served:
             job.tell(None, error)
         else:
             job.tell(value, None)
+        if self.fixed:  # what it sees never changes: the next act looks again
+            _let_go(connection)
+            connection = None
         return connection
 
 
