@@ -39,7 +39,9 @@ class Asked(Struct, frozen=True, kw_only=True):
 class Running:
     """One row, from its lease to its commit. One task takes it; the heartbeat and `Host.interrupt` reach in."""
 
-    __slots__ = ("asked", "draft", "interruption", "is_lost", "is_stopped", "row", "session", "task", "turn")
+    __slots__ = (
+        "asked", "draft", "has_ended", "interruption", "is_lost", "is_stopped", "row", "session", "task", "turn",
+    )  # fmt: skip
 
     def __init__(self, row: Row, session: Session | None, asked: Asked) -> None:
         self.row, self.session, self.asked = row, session, asked
@@ -47,15 +49,21 @@ class Running:
         self.task: asyncio.Task[None] | None = None
         self.turn: Turn | None = None
         self.interruption = row.cancel
-        self.is_lost = self.is_stopped = False
+        self.has_ended = self.is_lost = self.is_stopped = False
 
     def began(self, turn: Turn) -> None:
         """The take has opened its turn."""
-        self.turn = turn
+        self.turn, self.has_ended = turn, False
         self.draft.turn, self.draft.take = turn.id, turn.take
 
+    def ended(self) -> None:
+        """The take is over; what it came to is being stored."""
+        self.turn, self.has_ended = None, True
+
     def interrupt(self, by: Interruption) -> bool:
-        """Stops the take, where it has begun and not ended; False where it is too late, or stopped already."""
+        """Stops the take, also one that is about to begin; False where it has ended, or is stopped already."""
+        if self.has_ended:
+            return False
         if self.turn is not None:
             return self.turn.interrupt(by)
         taken = self.interruption is None
@@ -73,7 +81,8 @@ class Running:
         self._leave()
 
     def _leave(self) -> None:
-        if self.task is not None:
+        # Once it is being stored, the store decides: it compares leases, and finishes what it began.
+        if self.task is not None and not self.has_ended:
             self.task.cancel()
 
 

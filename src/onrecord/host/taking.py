@@ -7,6 +7,7 @@ nobody can handle is parked. Nothing is final before its commit.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -47,6 +48,12 @@ _CONFLICTS = 3
 _HOPELESS = frozenset({"invalid", "content", "context"})
 """Kinds of ModelError that the same input meets again, however long one waits."""
 
+_UNSTORABLE = frozenset({"store-change", "store-row"})
+"""Codes of errors that tell of the turn, not of the store."""
+
+_TROUBLE = timedelta(seconds=5)
+"""How long a turn waits that its store could not keep."""
+
 _INPUTS = (Said, Happened, Started, Woke, Answered)
 
 
@@ -71,12 +78,19 @@ async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResu
         result, failure = await _taken(setup, hot, running, base, row.body)
         try:
             result = await _stored(setup, hot, running, result, _change(setup, row, result))
+        except LeaseLost:
+            raise
         except SessionConflict:
             hot.drop(row.session)
             base = await setup.store.load(row.session)
             if running.draft.was_read or attempt == _CONFLICTS:
                 return await _ended_by_conflict(setup, hot, running, result, base)
             continue
+        except StoreError as error:
+            if error.code in _UNSTORABLE:  # it would not fit the next time either
+                raise await park(setup, hot, running, base, error.code, error) from None
+            await _give_back(setup, row)
+            raise
         if failure is not None:
             failure.result = result
             raise failure
@@ -86,12 +100,26 @@ async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResu
 
 async def _kept_up(setup: Setup, hot: HotSessions, running: Running, base: Session | None) -> TurnResult[Any]:
     """An interruption of a closed turn, or a change of history. One that does not fit leaves nothing behind."""
-    try:
-        change, told = apply_upkeep(running.row, base, setup)
-    except UsageError:
-        await setup.store.done(running.row)
-        raise
-    return await _stored(setup, hot, running, told, change)
+    running.ended()
+    for attempt in range(_CONFLICTS + 1):
+        try:
+            change, told = apply_upkeep(running.row, base, setup)
+        except UsageError:
+            await setup.store.done(running.row)
+            raise
+        try:
+            return await _stored(setup, hot, running, told, change)
+        except SessionConflict:
+            if attempt == _CONFLICTS:
+                raise
+            base = await setup.store.load(running.row.session)
+    raise AssertionError("a change is stored or raises")
+
+
+async def _give_back(setup: Setup, row: Row) -> None:
+    """The store could not keep the turn: it is taken anew soon, if the store can keep at least that."""
+    with suppress(StoreError):
+        await setup.store.again(row, due=setup.effects.now() + _TROUBLE, rung=row.rung, floor=row.floor)
 
 
 async def _loaded(setup: Setup, hot: HotSessions, running: Running) -> Session | None:
@@ -127,7 +155,7 @@ async def _taken(
         await _later(setup, hot, running, base, error)
         raise GivenBack(error) from None
     finally:
-        running.turn = None
+        running.ended()
 
 
 async def _order(setup: Setup, running: Running, plan: Plan, base: Session | None, input: Input) -> Order:
@@ -170,7 +198,6 @@ async def _stored(
     setup: Setup, hot: HotSessions, running: Running, result: TurnResult[Any], change: Change | None
 ) -> TurnResult[Any]:
     row = running.row
-    running.turn = None
     if change is None:
         if not await setup.store.done(row):
             raise _lost(row)
@@ -222,7 +249,7 @@ async def park(
 ) -> Exception:
     """Sets the row aside, and says so in the record. What the sender is told."""
     row = running.row
-    running.turn = None
+    running.ended()
     log.warning("a row was parked: %s", why, extra={"row": row.n, "code": why})
     try:
         session = await setup.store.commit(parked_change(setup, row, base, why, error))

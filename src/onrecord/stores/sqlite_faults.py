@@ -11,7 +11,9 @@ from onrecord.errors import StoreError
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("damaged", "fault", "moved", "passing", "read_only", "unfit", "unmigrated", "unread_log", "unusable_path")
+__all__ = (
+    "damaged", "fault", "moved", "passing", "read_only", "unfit", "unmigrated", "unread_log", "unusable_path",
+)  # fmt: skip
 
 _UNCHANGED = "nothing of this change was stored"
 
