@@ -1,5 +1,6 @@
 """The host: runs an agent for many sessions over a store."""
 
+from onrecord.host.health import Health
 from onrecord.host.host import Host
 from onrecord.host.live import Committed, Gone, LiveItem, Place, Progress
 from onrecord.host.questions import Caller
@@ -15,6 +16,7 @@ __all__ = (
     "Give",
     "Given",
     "Gone",
+    "Health",
     "Host",
     "HostStream",
     "LiveItem",

@@ -7,6 +7,7 @@ exactly once.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
@@ -45,8 +46,9 @@ class Delivering:
 class Delivery:
     """The outbox side of a worker."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    def __init__(self, setup: Setup, tell: Callable[[], None]) -> None:
+        self._setup, self._tell = setup, tell
+        self.delivered = 0
         self.running: dict[Name, Delivering] = {}
 
     async def lease(self) -> bool:
@@ -54,7 +56,7 @@ class Delivery:
         setup, room = self._setup, AT_ONCE - len(self.running)
         if setup.deliver is None or room <= 0:
             return False
-        rows = await setup.store.lease("out", setup.name, ttl=setup.lease_s, limit=room)
+        rows = await setup.store.lease("out", setup.name, ttl=setup.lease_s, limit=room, session=setup.only)
         for row in rows:
             delivering = Delivering(row)
             self.running[name_of(row)] = delivering
@@ -67,12 +69,14 @@ class Delivery:
             if setup.deliver is not None and isinstance(row.body, Outgoing):
                 await setup.deliver(row.session, row.body)
             await setup.store.done(row)
+            self.delivered += 1
         except StoreError as error:
             log.error("a delivered message could not be crossed off: %s", error.code, extra={"row": row.n})
         except Exception as error:  # noqa: BLE001 - a channel may fail in any way; the message is tried again
             await self._later(row, error)
         finally:
             self.running.pop(name_of(row), None)
+            self._tell()  # the next message of its session can go
 
     async def _later(self, row: Row, error: Exception) -> None:
         setup = self._setup

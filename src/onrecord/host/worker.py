@@ -33,11 +33,13 @@ class Worker:
 
     def __init__(self, setup: Setup, hot: HotSessions, live: Live, tickets: Tickets) -> None:
         self.setup, self.hot, self.live, self.tickets = setup, hot, live, tickets
-        self.delivery = Delivery(setup)
+        self.delivery = Delivery(setup, self.tell)
+        self.taken = 0
         self.running: dict[Name, Running] = {}
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
+        self._settling: list[asyncio.Future[None]] = []
 
     # ---- running
 
@@ -49,6 +51,13 @@ class Worker:
     def tell(self) -> None:
         """Something may be due: the worker looks at once."""
         self._news.set()
+
+    async def settled(self) -> None:
+        """Until nothing runs here and nothing is due. StoreError when the store fails meanwhile."""
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._settling.append(settled)
+        self.tell()
+        await settled
 
     def lease(self, session: Session | None) -> Lease | None:
         """What a put may ask for: to take the row here and now, if there is room for one more."""
@@ -83,6 +92,7 @@ class Worker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.live.close()
         self.tickets.close()
+        self._settle([*self._settling], None)
 
     # ---- one row
 
@@ -108,8 +118,9 @@ class Worker:
             self._follow_up(result)
         finally:
             self.running.pop(name_of(row), None)
+            self.taken += 1
             self.live.ended(row.session, running.draft, "committed" if end else "gone")
-            if self.tickets.waits_in(row.session) or len(self.running) >= self.setup.turns - 1:
+            if self._settling or self.tickets.waits_in(row.session) or len(self.running) >= self.setup.turns - 1:
                 self.tell()
 
     def _failed(self, running: Running, error: Exception) -> None:
@@ -139,6 +150,7 @@ class Worker:
         trouble = 0
         while not self._closing:
             self._news.clear()
+            asked, quiet = [*self._settling], self._is_quiet
             try:
                 moved = await self._round()
                 trouble = 0
@@ -146,16 +158,36 @@ class Worker:
                 wait = _TROUBLE_S[min(trouble, len(_TROUBLE_S) - 1)]
                 log.error("the store failed: %s; trying again in %.2f s", error.code, wait, extra={"code": error.code})
                 trouble += 1
+                self._settle(asked, error)
                 await asyncio.sleep(wait)
                 continue
             if not moved:
+                if quiet and self._is_quiet:  # from before this round until after it
+                    self._settle(asked, None)
                 await self._rest()
+
+    @property
+    def _is_quiet(self) -> bool:
+        return not self.running and not self.delivery.running
+
+    def _settle(self, asked: list[asyncio.Future[None]], error: StoreError | None) -> None:
+        """Tells who waits for it that all is done, or that it cannot be."""
+        self._settling = [one for one in self._settling if one not in asked]
+        for settled in asked:
+            if settled.done():
+                continue
+            if error is None:
+                settled.set_result(None)
+            else:
+                settled.set_exception(error)
 
     async def _round(self) -> bool:
         """Leases what is due in both boxes. Whether there was anything."""
         store, setup = self.setup.store, self.setup
         room = setup.turns - len(self.running)
-        rows = await store.lease("in", setup.name, ttl=setup.lease_s, limit=room) if room > 0 else []
+        rows = list[Row]()
+        if room > 0:
+            rows = await store.lease("in", setup.name, ttl=setup.lease_s, limit=room, session=setup.only)
         for row in rows:
             self.begin(row, None)
         delivered = await self.delivery.lease()
