@@ -43,28 +43,31 @@ class Stopping:
 
 
 @contextmanager
-def on_interrupt(act: Callable[[], None]) -> Iterator[None]:
-    """Inside, Ctrl-C runs ``act`` on the event loop. In a thread that no signal reaches it does what it always did."""
+def on_interrupt(act: Callable[[], None], number: int = signal.SIGINT) -> Iterator[None]:
+    """Inside, Ctrl-C, or another signal, runs ``act`` on the event loop.
+
+    In a thread that no signal reaches it does what it always did.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    give_back = _taken(act)
+    give_back = _taken(act, number)
     try:
         yield
     finally:
         give_back()
 
 
-def _taken(act: Callable[[], None]) -> Callable[[], object]:
+def _taken(act: Callable[[], None], number: int) -> Callable[[], object]:
     """Takes the signal; what it returns lets go of it again."""
     loop = asyncio.get_running_loop()
     try:
-        loop.add_signal_handler(signal.SIGINT, act)
+        loop.add_signal_handler(number, act)
     except NotImplementedError:  # on Windows no event loop has signals of its own, so Python's own has to wake it
 
-        def caught(number: int, frame: FrameType | None) -> None:
+        def caught(_: int, frame: FrameType | None) -> None:
             loop.call_soon_threadsafe(act)
 
-        before = signal.signal(signal.SIGINT, caught)
-        return lambda: signal.signal(signal.SIGINT, before)
-    return lambda: loop.remove_signal_handler(signal.SIGINT)
+        before = signal.signal(number, caught)
+        return lambda: signal.signal(number, before)
+    return lambda: loop.remove_signal_handler(number)
