@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 
@@ -63,8 +63,9 @@ class Delivering:
 class Delivery:
     """The outbox side of a worker."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    def __init__(self, setup: Setup, tell: Callable[[], None]) -> None:
+        self._setup, self._tell = setup, tell
+        self.delivered = 0
         self.running: dict[Name, Delivering] = {}
 
     async def lease(self) -> bool:
@@ -72,7 +73,7 @@ class Delivery:
         setup, room = self._setup, AT_ONCE - len(self.running)
         if setup.deliver is None or room <= 0:
             return False
-        rows = await setup.store.lease("out", setup.name, ttl=setup.lease_s, limit=room)
+        rows = await setup.store.lease("out", setup.name, ttl=setup.lease_s, limit=room, session=setup.only)
         for row in rows:
             before = self.running.get(name_of(row))
             delivering = self.running[name_of(row)] = Delivering(row)
@@ -93,6 +94,7 @@ class Delivery:
                 await setup.deliver(row.session, row.body)
             try:
                 await setup.store.done(row)
+                self.delivered += 1
             except StoreError as error:
                 log.error("a delivered message could not be crossed off: %s", error.code, extra={"row": row.n})
         except asyncio.CancelledError:
@@ -105,6 +107,7 @@ class Delivery:
         finally:
             if self.running.get(name_of(row)) is delivering:
                 del self.running[name_of(row)]
+            self._tell()  # the next message of its session can go
 
     async def _park(self, row: Row, why: str) -> None:
         log.warning("a message was set aside: %s", why, extra={"row": row.n, "code": why})

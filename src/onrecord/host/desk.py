@@ -10,19 +10,21 @@ from typing import Any, Literal
 from msgspec import Raw
 from msgspec.structs import replace
 
-from onrecord.conversation.identity import SessionKey, session_key
+from onrecord.conversation.identity import Identity, SessionKey, session_key
 from onrecord.conversation.inputs import Input, Interruption, Said, as_input, check_interruption, row_key
 from onrecord.conversation.outgoing import Outcome
 from onrecord.errors import SessionBusy, SessionConflict, UsageError
+from onrecord.host.forgetting import forget
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Draft, Live, LiveItem, Place
-from onrecord.host.options import encode_options
+from onrecord.host.row_options import encode_options
 from onrecord.host.running import Asked, Running, Ticket, name_of
 from onrecord.host.setup import Setup
 from onrecord.host.tickets import Tickets
 from onrecord.host.worker import Worker
 from onrecord.jsonio import dumps
 from onrecord.record.kinds import HistoryChanged
+from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.history import reset
 from onrecord.session.inbox import Busy, Row, superseded
 from onrecord.turn.options import checked_options
@@ -80,9 +82,9 @@ class Desk:
         name = name_of(row)
         self._tickets.expect(name, asked)
         try:
-            accepted = await self._store.put(row, busy=busy, lease=worker.lease(known))
+            accepted = await self._store.put(row, busy=busy, lease=worker.takes.lease(known))
         except asyncio.CancelledError:
-            worker.find_left(name)
+            worker.takes.find_left(name)
             raise
         except Exception:
             self._tickets.withhold(name)
@@ -96,8 +98,8 @@ class Desk:
             )
         ended = self._tickets.of(stored, known.seq if known is not None else 0)
         if accepted.leased:
-            worker.begin(stored, accepted.session, is_loaded=True)
-        elif accepted.is_new or name not in worker.running:
+            worker.takes.begin(stored, accepted.session, is_loaded=True)
+        elif accepted.is_new or name not in worker.takes.running:
             if accepted.is_new and busy == "supersede":
                 self._supersede(worker, stored)
             worker.tell(gone=not accepted.is_new)
@@ -105,13 +107,13 @@ class Desk:
 
     def _supersede(self, worker: Worker, row: Row) -> None:
         """Tells a message that runs here at once; elsewhere its heartbeat does."""
-        running = worker.running_in(row.session)
+        running = worker.takes.running_in(row.session)
         if running is not None and isinstance(running.row.body, Said) and running.row.key != row.key:
             running.interrupt(superseded(row))
 
     async def _withdraw(self, row: Row) -> bool:
         worker = self.start()
-        running = worker.running.get(name_of(row))
+        running = worker.takes.running.get(name_of(row))
         if running is not None:
             return running.interrupt(Interruption(id=f"cancelled:{row.key}~{row.n}", cause="cancelled"))
         if await self._store.cancel("in", row.session, keys=[row.key]) == 0:
@@ -130,7 +132,7 @@ class Desk:
         """Stops the turn where it runs; else files a row that cuts the closed one."""
         check_interruption(by)
         worker, key = self.start(), _named(session)
-        running = worker.running_in(key)
+        running = worker.takes.running_in(key)
         if running is not None and _is_meant(running, by) and running.interrupt(by):
             await self._gone(worker, running)
         elif running is None:
@@ -180,7 +182,7 @@ class Desk:
         worker, key = self.start(), _named(session)
 
         def running() -> Draft | None:
-            taken = worker.running_in(key)
+            taken = worker.takes.running_in(key)
             return None if taken is None else taken.draft
 
         return self._live.follow(key, running, after=after, place=place)
@@ -210,6 +212,24 @@ class Desk:
                 return
             except SessionConflict:
                 self._hot.drop(key)
+
+    async def erase(self, what: SessionKey | Identity | str, messages: Sequence[str] | None, why: str) -> Erasure:
+        """Erases in the store, stops what runs here, drops what is kept ready, and has every feature forget."""
+        worker = self.start()
+        about = what if isinstance(what, Identity) else _named(what)
+        done = await self._store.erase(about, messages=messages, why=why)
+        for running in list(worker.takes.running.values()):
+            if running.is_about(about):
+                running.lose()
+        self._hot.drop_about(about)
+        worker.tell(gone=True)
+        await forget(self._setup, about)
+        return done
+
+    async def expire(self, policy: Retention) -> Erasure:
+        """Erases by age."""
+        self.start()
+        return await self._store.expire(policy)
 
     async def close(self, drain_s: float) -> None:
         """Ends the worker."""

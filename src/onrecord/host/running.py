@@ -8,9 +8,10 @@ from typing import Any, Generic
 
 from msgspec import Struct
 
-from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.outgoing import Delta
+from onrecord.host.hot import is_about
 from onrecord.host.live import Draft
 from onrecord.session.inbox import Row
 from onrecord.session.session import Session
@@ -41,8 +42,8 @@ class Running:
     """One row, from its lease to its commit. One task takes it; the heartbeat and `Host.interrupt` reach in."""
 
     __slots__ = (
-        "asked", "draft", "has_begun", "has_ended", "interruption", "is_loaded", "is_lost", "is_stopped", "row", "session",
-        "task", "turn",
+        "asked", "draft", "has_begun", "has_ended", "interruption", "is_loaded", "is_lost", "is_stopped", "row",
+        "session", "task", "turn",
     )  # fmt: skip
 
     def __init__(self, row: Row, session: Session | None, asked: Asked, *, is_loaded: bool) -> None:
@@ -60,6 +61,10 @@ class Running:
         self.has_begun = True
         if self.is_lost or self.is_stopped:
             raise asyncio.CancelledError
+
+    def is_about(self, what: SessionKey | Identity) -> bool:
+        """Whether it takes place in that session, or in one of that person."""
+        return is_about(what, self.row.session, self.session)
 
     def began(self, turn: Turn) -> None:
         """The take has opened its turn."""

@@ -54,7 +54,7 @@ Deliver = Callable[[SessionKey, Outgoing], Awaitable[None]]
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """A host's parts and figures. ``name`` owns its leases; times are in seconds."""
+    """A host's parts and figures. ``name`` owns its leases, ``only`` is the one session it serves; times in seconds."""
 
     plan: Plan
     plans: Mapping[str, Plan]
@@ -67,6 +67,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     turns: int
     lease_s: float
     poll_s: float
+    only: SessionKey | None = None
 
     def __post_init__(self) -> None:
         """ConfigurationError for figures that cannot work."""

@@ -28,7 +28,7 @@ from onrecord.errors import (
     UsageError,
 )
 from onrecord.host.hot import HotSessions
-from onrecord.host.options import decode_options
+from onrecord.host.row_options import decode_options
 from onrecord.host.running import Running
 from onrecord.host.setup import CRASHES, Given, Setup, log
 from onrecord.host.unfinished import after_conflict, parked_change
