@@ -295,7 +295,7 @@ def decode_row_body(kind: str, body: bytes) -> RowBody:
         except UNREADABLE:
             pass
     raise StoreError(
-        f"a row of the kind {kind!r} does not decode", code="store-damaged", hint="restore the last good copy"
+        f"a row of the kind {kind!r} does not decode", code="store-corrupt", hint="restore the last good copy"
     )
 
 
