@@ -42,7 +42,7 @@ async def test_a_host_that_slept_over_its_lease_takes_the_row_anew_and_once() ->
         await model.waiting.wait()
         assert model.closed == ["CancelledError"]
         worker = host._desk.start()
-        assert [running.row.attempt for running in worker.running.values()] == [2]
+        assert [running.row.attempt for running in worker.takes.running.values()] == [2]
         model.gate.set()
         assert (await ticket.result()).text == "New."
         assert await said(host) == ["Hi", "New."]
@@ -188,7 +188,7 @@ async def test_nobody_is_told_of_a_long_queue_that_his_input_is_gone() -> None:
         await host.send("s", "first")
         await model.waiting.wait()
         tickets = [await host.send("s", Said("next", key=f"m{n}")) for n in range(1002)]
-        looked = asyncio.ensure_future(host._desk._tickets.look(host._desk.start().running))
+        looked = asyncio.ensure_future(host._desk._tickets.look(host._desk.start().takes.running))
         await looked
         assert not any(ticket.is_done for ticket in tickets)
 
@@ -298,7 +298,7 @@ async def test_what_nobody_read_of_a_take_is_not_shown_before_the_next_one() -> 
         ticket = await host.send("s", "And?")
         await model.waiting.wait()
         await host.store.commit((await Agent(ScriptedModel("Beside.")).turn("Meanwhile", session=session)).change())
-        running = host._desk.start().running_in(S)
+        running = host._desk.start().takes.running_in(S)
         assert running is not None
         model.waiting.clear()
         model.gate.set()

@@ -146,7 +146,9 @@ def _effects(diary: Diary, told: dict[str, Told]) -> Iterator[str]:
                 yield f"{id}: a call's result is not that of its effect: {body.call} {text!r}"
 
 
-_FAILURES = frozenset({"retries-used-up", "out-of-attempts", "model-network", "model-server", "model-rate", "model-overload"})
+_FAILURES = frozenset(
+    {"retries-used-up", "out-of-attempts", "model-network", "model-server", "model-rate", "model-overload"}
+)
 
 
 def _state(one: Told) -> Iterator[str]:

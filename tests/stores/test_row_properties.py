@@ -10,7 +10,7 @@ from onrecord.session.memory import MemoryStore
 from onrecord.stores import SqliteStore
 from tests.stores.row_machine import RowMachine
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 drawn = settings(stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
 
