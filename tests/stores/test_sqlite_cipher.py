@@ -50,7 +50,7 @@ async def test_no_text_is_readable_in_the_file(tmp_path: Path) -> None:
         assert found(tmp_path, ["said::m0", "turn.input", "2026-11-29"]) == {"said::m0", "turn.input", "2026-11-29"}
     async with sealed(tmp_path) as store:
         assert dumps_session(await loaded(store, KEY)) == dumps_session(session)
-        assert [row.key for row in await store.rows("in", KEY)][0] == "woke::wake"
+        assert "woke::wake" in {row.key for row in await store.rows("in", KEY)}
 
 
 async def test_another_key_opens_nothing(tmp_path: Path) -> None:
@@ -106,13 +106,9 @@ async def test_a_cell_opens_in_its_own_place_only(tmp_path: Path, swap: str, rea
     db.commit()
     db.close()
     async with sealed(tmp_path) as store:
+        readers = {"entries": lambda: record(store, "b"), "rows": lambda: store.rows("in")}
         with pytest.raises(StoreError) as told:
-            if read == "entries":
-                await record(store, "b")
-            elif read == "rows":
-                await store.rows("in")
-            else:
-                await loaded(store, read)
+            await readers.get(read, lambda: loaded(store, read))()
         assert told.value.code == "store-corrupt"
         assert "from" not in str(told.value)
 
