@@ -83,6 +83,13 @@ async def test_a_file_written_without_a_cipher_is_not_sealed_halfway(tmp_path: P
     await plain.close()
 
 
+async def reading(store: SqliteStore, what: str) -> object:
+    """Entries, rows, or a session."""
+    if what == "entries":
+        return await record(store, "b")
+    return await store.rows("in") if what == "rows" else await loaded(store, what)
+
+
 @pytest.mark.parametrize(
     ("swap", "read"),
     [
@@ -106,9 +113,8 @@ async def test_a_cell_opens_in_its_own_place_only(tmp_path: Path, swap: str, rea
     db.commit()
     db.close()
     async with sealed(tmp_path) as store:
-        readers = {"entries": lambda: record(store, "b"), "rows": lambda: store.rows("in")}
         with pytest.raises(StoreError) as told:
-            await readers.get(read, lambda: loaded(store, read))()
+            await reading(store, read)
         assert told.value.code == "store-corrupt"
         assert "from" not in str(told.value)
 

@@ -169,6 +169,32 @@ async def test_a_large_file_is_swept_when_asked(tmp_path: Path, monkeypatch: pyt
         assert found(tmp_path, canary.made) == set()
 
 
+async def test_an_erasure_that_was_cut_short_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process died before the file was swept: erasing again finds nothing to erase, and sweeps."""
+    canary = Canary()
+    store = SqliteStore(tmp_path / "s.db")
+    await lived(store, canary)
+    reader = sqlite3.connect(tmp_path / "s.db")  # keeps the log from being emptied by who closes the file last
+    reader.execute("select count(*) from messages").fetchone()
+
+    def dies(*_: object) -> tuple[()]:
+        raise KeyError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_erase, "sweep", dies)
+        with pytest.raises(KeyError):
+            await store.erase(KEY, why="asked")
+    await store.close()
+    assert found(tmp_path, canary.made)
+    async with SqliteStore(tmp_path / "s.db") as again:
+        done = await again.erase(KEY, why="asked")
+        assert (done.sessions, done.remains) == (0, ())
+        assert found(tmp_path, canary.made) == set()
+    reader.close()
+
+
 async def test_a_session_that_does_not_decode_can_be_erased(tmp_path: Path) -> None:
     """Damaged bodies, messages and states are erased like any."""
     path, canary = tmp_path / "s.db", Canary()
