@@ -23,7 +23,7 @@ from onrecord.session.erasing import ERASURE
 from onrecord.session.inbox import Row
 from onrecord.session.session import Session
 from onrecord.stores.sqlite_codec import CellCodec
-from onrecord.stores.sqlite_leases import decode_found, micros, of_session
+from onrecord.stores.sqlite_leases import decode_found, encode_row, micros, of_session
 from onrecord.stores.sqlite_sessions import ENTRY, decoding, named_owner, read_entry, read_session, span
 
 if TYPE_CHECKING:
@@ -173,6 +173,13 @@ class SqliteCells(_ReadCells):
         gone = [(row.n,) for row in found if matches(row)]
         self._connection.executemany("delete from rows where n=?", gone)
         return len(gone)
+
+    def put_back(self, key: SessionKey, change: Callable[[Row], Row]) -> None:
+        for row in [decode_found(found, self._cells) for found in of_session(self._connection, key)]:
+            changed = change(row)
+            if changed is not row:
+                sql = "update rows set body=?, owner=?, lease_until=null where n=?"
+                self._run(sql, (encode_row(changed, self._cells).body, changed.owner, row.n))
 
     def drop_parked(self, before: datetime, limit: int) -> int:
         sql = "delete from rows where n in (select n from rows where dead<>'' and due<? limit ?)"
