@@ -12,8 +12,8 @@ from pathlib import Path
 from gates.report import ROOT, finish
 
 LOOKED_AT = ("src", "tests", "examples", "benchmarks")
-# Names that Python itself calls.
-BY_PYTHON = ("__getattr__", "__dir__", "__aexit__")
+# Names that Python itself calls; the last one is argparse's.
+BY_PYTHON = ("__getattr__", "__dir__", "__aexit__", "_print_message")
 KEPT = re.compile(r"^src\S*: (unused (function|method|class)|unreachable code|unsatisfiable)")
 
 

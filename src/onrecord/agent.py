@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey, session_key
-from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started, Woke, check_input
+from onrecord.conversation.inputs import Input, as_input
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Delta
 from onrecord.errors import ConfigurationError, UsageError
@@ -195,19 +195,8 @@ def _order(
         from onrecord.conversation.transcript import messages_from
 
         history = Conversation.of(messages_from(history))
-    if isinstance(input, str):
-        if not input.strip():
-            raise UsageError("a message needs words", code="input-invalid", hint="there was nothing but white space")
-        input = Said(input)
-    elif not isinstance(input, (Said, Happened, Started, Woke, Answered)):
-        raise UsageError(
-            f"a turn takes a text or an input, not {type(input).__name__}",
-            code="input-invalid",
-            hint="inputs are Said, Happened, Started, Woke and Answered",
-        )
-    check_input(input)
     return Order(
-        input=input, session=session, context=context,
+        input=as_input(input), session=session, context=context,
         options=tuple(options), history=history,
     )  # fmt: skip
 

@@ -7,7 +7,8 @@ OnrecordError                 .code (stable)  .hint (what to do)
 │   ├─ MessageDenied          .moment .rule .reason (never the content)
 │   ├─ AnswerRefused
 │   ├─ FeatureFailed          .feature .moment
-│   └─ LimitReached           tokens, cost, time, rounds
+│   ├─ LimitReached           tokens, cost, time, rounds
+│   └─ TurnParked             .why: its row was set aside
 ├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .result
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
@@ -45,6 +46,7 @@ __all__ = (
     "StoreError",
     "ToolInvalid",
     "TurnError",
+    "TurnParked",
     "UsageError",
 )
 
@@ -166,6 +168,19 @@ class LimitReached(TurnError):
     """A budget of tokens, cost, time or rounds was used up."""
 
     default_code = "limit-reached"
+
+
+class TurnParked(TurnError):
+    """The row of this turn was set aside as one that nobody can handle: it is visible, and can be tried again."""
+
+    default_code = "turn-parked"
+
+    def __init__(self, session: str, why: str) -> None:
+        super().__init__(
+            f"a turn of session {session!r} was set aside: {why}",
+            hint="look at it with `onrecord inbox list`; `onrecord inbox retry` makes it due again",
+        )
+        self.why = why
 
 
 class ModelError(OnrecordError):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
+import sys
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pytest
 
@@ -139,11 +143,13 @@ def test_later_leaves_a_question_open_and_answer_comes_back_to_it(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other messages are taken meanwhile; commands work at the answer's prompt too."""
-    lines = "/answer\nbook it\n/record\n/later\nhello\n/answer\ny\n"
+    lines = "/answer\nbook it\n/record\n/answer\n/later\nhello\n/answer now\ny\n"
     ran = run(capsys, monkeypatch, "chat", "cli_asking.py", stdin=lines)
     assert ran.code == 0, ran
     assert "  no question is open" in ran.out
     assert "turn.paused" in ran.out
+    assert ran.out.count("? Book a room in Porto?") == 3
+    assert "there is no /answer" not in ran.out
     assert "  left open: /answer comes back to it" in ran.out
     assert ran.out.index("Nothing to do.") < ran.out.index("I read: booked Porto")
 
@@ -176,21 +182,47 @@ def test_why_explains_one_entry_too(
     assert "  no question is open" in ran.out
 
 
+class Piped:
+    """A chat with the paced agent in a process of its own, kept in ``t.db``, on pipes that a test holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            command("chat", "cli_paced.py", "--store", "t.db"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=environment(PYTHONUNBUFFERED="1"), cwd=folder, text=True,
+        )  # fmt: skip
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.into, self.out, self.err = self.process.stdin, self.process.stdout, self.process.stderr
+
+    def says(self, lines: str, *, until: str) -> None:
+        """Writes lines, and waits until the output has come to this text."""
+        self.into.write(lines)
+        self.into.flush()
+        seen = ""
+        while not seen.endswith(until):
+            shown = self.out.read(1)
+            assert shown, self.err.read()
+            seen += shown
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self.process:
+            if kind is not None:
+                self.process.kill()
+
+
 def test_a_session_changed_elsewhere_is_loaded_again(folder: Path) -> None:
     """Two chats share a session: the one that stood still reads what the other said before its next turn."""
-    with subprocess.Popen(
-        command("chat", "cli_paced.py", "--store", "t.db"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        env=environment(), cwd=folder, text=True,
-    ) as still:  # fmt: skip
-        assert still.stdin is not None
-        assert still.stdout is not None
-        still.stdin.write("one\n")
-        still.stdin.flush()
-        while "word0" not in still.stdout.readline():
-            pass
+    with Piped(folder) as still:
+        still.says("one\n", until="word0")
         other = started("chat", "cli_paced.py", "--store", "t.db", stdin="two\n", folder=folder)
         assert other.code == 0, other
-        out, _ = still.communicate("three\n")
+        out, _ = still.process.communicate("three\n")
     assert "the session was changed elsewhere and is loaded again: 4 messages" in out
     kept = stored(folder / "t.db")
     assert kept is not None
@@ -199,45 +231,42 @@ def test_a_session_changed_elsewhere_is_loaded_again(folder: Path) -> None:
 
 def test_a_conflict_says_that_the_turn_was_not_kept(folder: Path) -> None:
     """What another process commits during a reply wins; the session is loaded again and the chat goes on."""
-    with subprocess.Popen(
-        command("chat", "cli_paced.py", "--store", "t.db"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        env=environment(PYTHONUNBUFFERED="1"), cwd=folder, text=True,
-    ) as slow:  # fmt: skip
-        assert slow.stdin is not None
-        assert slow.stdout is not None
-        slow.stdin.write("one\nslow\n")
-        slow.stdin.flush()
-        while "> slow" not in slow.stdout.readline():
-            pass
+    with Piped(folder) as slow:
+        slow.says("one\nslow\n", until="> slow")
         other = started("chat", "cli_paced.py", "--store", "t.db", stdin="two\n", folder=folder)
         assert other.code == 0, other
-        out, _ = slow.communicate("three\n", timeout=18)
-        assert slow.returncode == 1
+        out, _ = slow.process.communicate("three\n", timeout=18)
+        assert slow.process.returncode == 1
     assert "! this turn was not kept: the session was changed elsewhere meanwhile" in out
     kept = stored(folder / "t.db")
     assert kept is not None
     assert [m.text.strip() for m in kept.conversation.messages if hasattr(m, "text")][::2] == ["one", "two", "three"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(("lines", "until"), [("one\n", "word2 \n"), ("slow\n", "word2 ")])
+def test_ctrl_c_ends_a_chat_on_a_pipe(folder: Path, lines: str, until: str) -> None:
+    """Between two lines and in the middle of a reply: exit code 130, without a traceback, and the turn is kept."""
+    with Piped(folder) as chat:
+        chat.says(lines, until=until)
+        chat.process.send_signal(signal.SIGINT)
+        out, err = chat.process.communicate("never read\n", timeout=18)
+    assert (chat.process.returncode, err) == (130, "")
+    assert "never read" not in out
+    kept = stored(folder / "t.db")
+    assert kept is not None
+    assert len(kept.conversation.messages) == 2
+
+
 def test_a_reader_that_goes_away_ends_the_chat_quietly(folder: Path) -> None:
     """The reply is left, what was shown is kept, and nobody sees a traceback."""
-    with subprocess.Popen(
-        command("chat", "cli_paced.py", "--store", "t.db"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env=environment(), cwd=folder, text=True,
-    ) as chat:  # fmt: skip
-        assert chat.stdin is not None
-        assert chat.stdout is not None
-        assert chat.stderr is not None
-        assert "Paced" in chat.stdout.readline()
-        chat.stdin.write("one\n")
-        chat.stdin.flush()
-        while "word0" not in chat.stdout.readline():
-            pass
-        chat.stdout.close()
-        chat.stdin.write("lines\nnever read\n")
-        chat.stdin.close()
-        err = chat.stderr.read()
-    assert chat.returncode == 141
+    with Piped(folder) as chat:
+        chat.says("one\n", until="word0")
+        chat.out.close()
+        chat.into.write("lines\nnever read\n")
+        chat.into.close()
+        err = chat.err.read()
+    assert chat.process.returncode == 141
     assert err == ""
     kept = stored(folder / "t.db")
     assert kept is not None

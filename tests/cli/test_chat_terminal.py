@@ -26,18 +26,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def stops_a_reply(person: Person) -> None:
+    """Presses Ctrl-C in the middle of a slow reply, and gets the next message answered."""
+    person.sees("> ")
+    person.types("slow please")
+    person.sees("word2 ")
+    person.presses(CTRL_C)
+    person.sees("interrupted")
+    person.sees("> ")
+    person.types("again")
+    person.sees("word0 word1 word2")
+    person.sees("> ")
+
+
 def test_ctrl_c_stops_the_reply_and_not_the_program(folder: Path) -> None:
     """What was shown is kept and marked interrupted, the next message is answered, and the next process knows."""
     with Person(*command("chat", "cli_paced.py", "--store", "t.db"), folder=folder) as person:
-        person.sees("> ")
-        person.types("slow please")
-        person.sees("word2 ")
-        person.presses(CTRL_C)
-        person.sees("interrupted")
-        person.sees("> ")
-        person.types("again")
-        person.sees("word0 word1 word2")
-        person.sees("> ")
+        stops_a_reply(person)
         assert person.leaves(CTRL_D) == 0, person.seen
     assert "Traceback" not in person.seen
     kept = stored(folder / "t.db")
@@ -72,6 +77,20 @@ def test_ctrl_c_twice_ends_the_program_although_a_call_runs_on(folder: Path) -> 
         person.sees("Ctrl-C again ends the program")
         person.presses(CTRL_C)
         assert person.leaves() == 130, person.seen
+
+
+def test_bytes_that_are_no_text_are_replaced(folder: Path) -> None:
+    """A terminal of another encoding types them: the message is taken, and the chat goes on."""
+    with Person(*command("chat", "cli_paced.py", "--store", "t.db"), folder=folder) as person:
+        person.sees("> ")
+        person.types("ol\udcff!")
+        person.sees("word2")
+        person.sees("> ")
+        assert person.leaves(CTRL_D) == 0, person.seen
+    assert "Traceback" not in person.seen
+    kept = stored(folder / "t.db")
+    assert kept is not None
+    assert [m.text for m in kept.conversation.messages if isinstance(m, UserMessage)] == ["ol\ufffd!"]
 
 
 def test_a_terminal_gets_styles_and_a_pipe_or_no_color_does_not(folder: Path) -> None:
@@ -148,15 +167,7 @@ def test_the_demo_under_make_survives_ctrl_c(folder: Path) -> None:
         encoding="utf-8",
     )
     with Person("make", "demo", folder=folder) as person:
-        person.sees("> ")
-        person.types("slow")
-        person.sees("word2 ")
-        person.presses(CTRL_C)
-        person.sees("interrupted")
-        person.sees("> ")
-        person.types("again")
-        person.sees("word0 word1 word2")
-        person.sees("> ")
+        stops_a_reply(person)
         person.leaves(CTRL_D)
     kept = stored(folder / "t.db")
     assert kept is not None

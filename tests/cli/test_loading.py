@@ -14,9 +14,10 @@ from onrecord.errors import ConfigurationError
 
 pytestmark = pytest.mark.integration
 
-MODULE = """
+MODULE = '''
 from dataclasses import dataclass
-from onrecord import Agent
+from functools import cache, partial
+from onrecord import Agent, on_input, tool
 from cli_beside import NAME
 
 @dataclass
@@ -27,6 +28,30 @@ number = 3
 first = Agent("offline", name=NAME)
 second = Agent("offline")
 held = Holder(second)
+
+@on_input
+async def rule(turn, input):
+    raise RuntimeError("called")
+
+@tool
+def greet() -> str:
+    """Greets."""
+    raise RuntimeError("called")
+
+def named(name):
+    return Agent("offline", name=name)
+
+bound = partial(named, "bound")
+
+@cache
+def once():
+    return Agent("offline", name="once")
+
+class Maker:
+    def made(self):
+        return Agent("offline", name="method")
+
+maker = Maker()
 
 def made():
     return Agent("offline", name="made")
@@ -42,7 +67,7 @@ def raising():
 
 async def later():
     return first
-"""
+'''
 
 
 @pytest.fixture
@@ -54,6 +79,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "inner" / "cli_inner.py").write_text(
         'from onrecord import Agent\nonly = Agent("offline", name="inner")\n', encoding="utf-8"
     )
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "loose.py").symlink_to("nowhere")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     before = set(sys.modules)
@@ -71,6 +98,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("./cli_agents.py:made", "made"),
         ("cli_agents:made", "made"),
         ("cli_agents:held.agent", "agent"),
+        ("cli_agents:bound", "bound"),
+        ("cli_agents:once", "once"),
+        ("cli_agents:maker.made", "method"),
         ("inner/cli_inner.py", "inner"),
         ("inner/cli_inner.py:only", "inner"),
         ("inner.cli_inner:only", "inner"),
@@ -92,8 +122,8 @@ def test_the_same_file_is_loaded_although_its_name_is_taken(folder: Path) -> Non
 
 def test_another_model_can_be_named(folder: Path) -> None:
     """The agent is the same but for its model; a wrong name is a configuration error with a hint."""
-    agent = agent_named("cli_agents.py:first", model="offline:other")
-    assert "offline:other" in repr(agent)
+    agent = agent_named("cli_agents.py:first", model="groq:other")
+    assert "groq:other" in repr(agent)
     with pytest.raises(ConfigurationError, match="unknown model provider") as caught:
         agent_named("cli_agents.py:first", model="ofline")
     assert caught.value.hint == "did you mean 'offline'?"
@@ -111,6 +141,13 @@ def test_another_model_can_be_named(folder: Path) -> None:
         ("cli_agents.py:firstly", "has no 'firstly'", "did you mean cli_agents.py:first?"),
         ("cli_agents.py:zzz", "has no 'zzz'", "agents there: cli_agents.py:first"),
         ("cli_agents.py:number", "is no agent but of type int", "agents there"),
+        ("cli_agents.py:rule", "is no agent but of type Rule", "agents there"),
+        ("cli_agents.py:greet", "is no agent but of type Tool", "agents there"),
+        ("cli_agents.py:", "'cli_agents.py:' names nothing behind its colon", "write MODULE:AGENT"),
+        ("cli_agents:", "'cli_agents:' names nothing behind its colon", "write MODULE:AGENT"),
+        ("folder.py", "'folder.py' is a folder", "write MODULE:AGENT"),
+        ("./folder.py:agent", "'./folder.py' is a folder", "write MODULE:AGENT"),
+        ("loose.py", "'loose.py' is a link that leads nowhere", "write MODULE:AGENT"),
         ("cli_agents.py:Holder", "is no agent but a class", "agents there"),
         ("cli_agents.py:needs", "cannot be called without arguments", "a function without arguments"),
         ("cli_agents.py:wrong", "is no agent but of type int", "agents there"),

@@ -45,6 +45,9 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: py
         (("nonsense",), "onrecord: argument COMMAND: invalid choice: 'nonsense'"),
         (("chat",), "onrecord chat: the following arguments are required: MODULE:AGENT"),
         (("chat", "x", "--sesion", "y"), "onrecord chat: it does not take '--sesion' 'y'"),
+        (("--bogus",), "onrecord: it does not take '--bogus'"),
+        (("chat", "--bogus=x", "-z"), "onrecord chat: it does not take '--bogus' '-z'"),
+        (("record", "export", "-ofile"), "onrecord record export: the following arguments are required: FILE"),
         (("record",), "onrecord record: the following arguments are required: COMMAND"),
         (("record", "show"), "onrecord record show: the following arguments are required: FILE"),
         (("replay", "x", "--at", "y"), "onrecord replay: argument --at: invalid int value: 'y'"),
@@ -64,25 +67,28 @@ def test_wrong_usage_is_a_line_and_a_hint(
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "code", "told"),
     [
-        (("--model", "gpt:5"), "unknown model provider in 'gpt:5'"),
-        (("--store", "."), "is a folder"),
-        (("--store", "no/such/x.db"), "its folder does not exist"),
-        (("--store", "words"), "is not a SQLite file; it was not touched"),
-        (("--session", ""), "--session needs a name"),
+        (("--model", "gpt:5"), 2, "unknown model provider in 'gpt:5'"),
+        (("--model", "offline:zzz"), 2, "there is no model 'zzz' of provider 'offline'"),
+        (("--store", "."), 2, "is a folder"),
+        (("--store", "no/such/x.db"), 2, "its folder does not exist"),
+        (("--store", "words/x.db"), 2, "its folder is not a folder"),
+        (("--store", "words"), 1, "is not a SQLite file; it was not touched"),
+        (("--session", ""), 2, "--session needs a name"),
+        (("--session", " \t"), 2, "--session needs a name"),
     ],
 )
 def test_a_chat_that_cannot_begin_says_why(
-    option: tuple[str, str], told: str, tmp_path: Path,
+    option: tuple[str, str], code: int, told: str, tmp_path: Path,
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Before any line is read."""
+    """Before any line is read; a name that leads nowhere is wrong usage, a file that cannot be used is a failure."""
     (tmp_path / "cli_paced.py").write_text(PACED, encoding="utf-8")
     (tmp_path / "words").write_text("not a store", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     ran = run(capsys, monkeypatch, "chat", "cli_paced.py", *option, stdin="hi\n")
-    assert ran.code in {1, 2}
+    assert ran.code == code, ran
     assert ran.out == ""
     assert told in ran.err
     assert len(ran.err.splitlines()) == 2, ran
@@ -141,12 +147,14 @@ def test_an_unforeseen_error_is_a_line_too(capsys: pytest.CaptureFixture[str], m
 def test_ctrl_c_outside_a_chat_is_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a word."""
 
-    def interrupted(args: object) -> int:
+    def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("onrecord.cli.models.run", interrupted)
-    ran = run(capsys, monkeypatch, "models")
-    assert (ran.code, ran.out, ran.err) == (130, "", "")
+    for place in ("models.run", "main._parser"):  # the second: while it starts
+        with monkeypatch.context() as patched:
+            patched.setattr(f"onrecord.cli.{place}", interrupted)
+            ran = run(capsys, monkeypatch, "models")
+        assert (ran.code, ran.out, ran.err) == (130, "", ""), place
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

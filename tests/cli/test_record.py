@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gates.report import ROOT
 from onrecord.agent import Agent
 from onrecord.cli.terminal import Screen
 from onrecord.cli.timeline import turn_lines
@@ -18,7 +19,9 @@ from onrecord.cli.why import last_answer, why_lines
 from onrecord.governance.rules import on_output
 from onrecord.record.entry import kind_of
 from onrecord.record.record import Record
+from onrecord.stores.sqlite import SqliteStore
 from onrecord.testing import FakeEffects, ScriptedModel, call
+from onrecord.testing.conformance.samples import turn
 from onrecord.turn.moments import Allow, Answer, Revise
 from tests.cli.agents import Cli, entries_of
 from tests.turn.acting import tool
@@ -36,6 +39,24 @@ def test_without_a_session_a_store_lists_its_sessions(store: Path, cli: Cli) -> 
     assert re.match(r"  ana  \d+ messages, \d+ entries, last on 2026-09-20", ran.out.splitlines()[1])
     listed = [json.loads(line) for line in cli("record", "show", store, "--json").out.splitlines()]
     assert [(one["session"], one["version"]) for one in listed] == [("ana", 4), ("bo", 1)]
+
+
+def test_names_of_sessions_stay_in_their_line(tmp_path: Path, cli: Cli) -> None:
+    """Line ends, tabs and control codes are shown and not obeyed, long names are cut; JSON has them as they are."""
+    names = ["long" * 30, "plain", "two\nlines\tand \x1b[2J"]
+
+    async def fill() -> None:
+        async with SqliteStore(tmp_path / "a\nb.db") as opened:
+            for name in names:
+                await opened.commit(turn(name))
+
+    asyncio.run(fill())
+    heading, *lines = cli("record", "show", tmp_path / "a\nb.db").out.splitlines()
+    assert heading.endswith(r"a\nb.db")
+    shown = ["long" * 9 + "lon…", "plain" + " " * 35, r"two\nlines\tand \x1b[2J" + " " * 17]
+    assert [line[2:44] for line in lines] == [f"{name}  " for name in shown]
+    listed = cli("record", "show", tmp_path / "a\nb.db", "--json").out.splitlines()
+    assert [json.loads(line)["session"] for line in listed] == names
 
 
 def test_a_session_is_shown_entry_by_entry_as_a_tree(store: Path, cli: Cli) -> None:
@@ -170,8 +191,15 @@ def test_replay_travels_to_an_entry(store: Path, cli: Cli) -> None:
         (("record", "why", "talk.db", "ana", "999"), 2, "there is no entry 999", "it holds 0 to"),
         (("record", "why", "talk.db", "ana", "first"), 2, "'first' is no entry", "'last'"),
         (("record", "export", "ana.jsonl"), 2, "is no store", "copy it"),
-        (("record", "export", "talk.db", "ana", "-o", "talk.db"), 2, "is the store itself", "file of its own"),
-        (("record", "export", "talk.db", "ana", "-o", "no/where"), 1, "No such file", "check the path"),
+        (("record", "show", ""), 2, "no file is named", "name a store's file"),
+        (("record", "show", "db"), 2, "'db' is a folder", "the store's file inside it"),
+        (("record", "show", "loose.db"), 2, "'loose.db' is a link that leads nowhere", "did you mean 'lose.db'?"),
+        (("record", "show", "./loose.dbx"), 2, "there is no file", "did you mean 'lose.db'?"),
+        (("record", "verify", "lose.db"), 2, "'lose.db' holds no sessions", "onrecord chat --store keeps sessions"),
+        (("record", "why", "lose.db", "--tenant", "x"), 2, "holds no sessions of tenant 'x'", "onrecord chat --store"),
+        (("record", "verify", "deep.jsonl"), 1, "line 2: a record line does not decode: nested too deeply", "changed"),
+        (("record", "show", "deeper.jsonl"), 1, "neither a store nor a record", "export"),
+        (("replay", "ana.jsonl", "--json"), 2, "onrecord replay: --json needs --at SEQ", "--help"),
         (("record", "show", "ana.jsonl", "bo"), 2, "holds no session 'bo'", "it holds 'ana'"),
         (("replay", "talk.db", "ana", "--at", "999"), 2, "there is no entry 999", "it holds 0 to"),
         (("record", "verify", "newer.jsonl"), 1, "has format 99", "update onrecord"),
@@ -193,7 +221,13 @@ def test_what_cannot_be_read_is_a_line_and_a_hint(
     with sqlite3.connect(folder / "other.db") as other:
         other.execute("create table t(a)")
     other.close()
+    (folder / "db").mkdir()
+    (folder / "loose.db").symlink_to("nowhere")
+    assert cli("chat", ROOT / "examples" / "hotel.py", "--store", "lose.db").code == 0
     lines = exported.read_text(encoding="utf-8").splitlines(keepends=True)
+    deep = '{"a":' + "[" * 9000 + "]" * 9000 + "}\n"
+    (folder / "deep.jsonl").write_text(lines[0] + deep, encoding="utf-8")
+    (folder / "deeper.jsonl").write_text(deep, encoding="utf-8")
     (folder / "newer.jsonl").write_text(lines[0].replace('"format":1', '"format":99'), encoding="utf-8")
     (folder / "header.jsonl").write_text('{"onrecord":"record","format":1}\n', encoding="utf-8")
     (folder / "broken.jsonl").write_text("".join([*lines[:2], "[1]\n", *lines[3:]]), encoding="utf-8")

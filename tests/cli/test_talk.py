@@ -23,6 +23,7 @@ from onrecord.errors import ConfigurationError, StoreError
 from onrecord.models.chunks import Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Wire
+from onrecord.record.entry import Entry
 from onrecord.session.memory import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Change, Store
@@ -93,6 +94,25 @@ def test_a_signal_stops_the_reply_and_is_itself_again_afterwards() -> None:
     assert (message.text, message.interrupted) == ("Half", "left")
     assert talk.code == 0
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_on_a_pipe_a_signal_ends_the_chat_after_its_turn_is_kept() -> None:
+    """A script that is stopped must stop, in a turn and between two: no further line is read, the exit code says so."""
+
+    def pressed() -> None:
+        raise KeyboardInterrupt
+
+    store = MemoryStore()
+    talk, shown = chat(Agent(Signalled()), "hi", "never read", store=store, live=False)
+    assert talk.code == 130
+    assert "never read" not in shown
+    kept = asyncio.run(store.load("s"))
+    assert kept is not None
+    assert [m.text for m in kept.conversation.messages if isinstance(m, AssistantMessage)] == ["Half"]
+    talk, _ = chat(Agent(ScriptedModel("One.")), "one", pressed, "never read", live=False)
+    assert (talk.code, len(talk.entries)) == (130, 6)
+    talk, _ = chat(Agent(ScriptedModel("One.")), "one", pressed, live=True)
+    assert talk.code == 0
 
 
 def test_a_second_signal_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,6 +315,35 @@ def test_the_last_entry_has_a_why_and_the_one_behind_it_is_not_there() -> None:
     assert len(talk.entries) == 6
     assert "Why turn.closed (5)" in shown
     assert "there is no entry 6" in shown
+
+
+@pytest.mark.parametrize("others", [MemoryStore, lambda: None])
+def test_record_shows_the_last_turn_with_its_number(others: Callable[[], Store | None]) -> None:
+    """Of a session that goes on, too: there the last turn is the one of before."""
+    store = others()
+    _, shown = chat(Agent(ScriptedModel("One.", "Two.")), "/record", "first", "second", "/record", store=store)
+    assert shown.count("nothing happened yet") == 1
+    assert "turn 2 · " in shown
+    assert "turn 1 · " not in shown
+    assert "turn.input         “second”" in shown
+    if store is not None:
+        _, again = chat(Agent(ScriptedModel()), "/record", store=store)
+        assert again.splitlines()[-7:] == shown.splitlines()[-7:]
+
+
+class Unreadable(MemoryStore):
+    """A store whose entries cannot be read."""
+
+    async def entries(self, key: SessionKey | str, /, *, after: int = -1) -> AsyncGenerator[Entry, None]:
+        raise StoreError("the disk reported an error", hint="check the disk")
+        yield  # type: ignore[unreachable]  # what makes it a generator
+
+
+def test_a_record_that_cannot_be_read_does_not_end_the_chat() -> None:
+    """It is told like a turn that failed."""
+    talk, shown = chat(Agent(ScriptedModel("Fine.")), "/record", "/why", "hi", store=Unreadable(), live=False)
+    assert shown.endswith("Fine.\n")
+    assert talk.code == 1
 
 
 def test_the_recap_says_how_the_last_answer_ended() -> None:

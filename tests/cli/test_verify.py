@@ -205,6 +205,22 @@ def test_bare_entries_are_read_but_their_digests_cannot_be_proved(store: Path, c
     assert "not checked: receipts" in ran.out
 
 
+def test_sealed_lines_without_their_header_are_a_gap(cli: Cli, exported: Path) -> None:
+    """Whoever takes the header out must not get a file that verifies: every reading command says so."""
+    lines = exported.read_text(encoding="utf-8").splitlines(keepends=True)
+    partly = [re.sub(r',"seal":"[^"]+"', "", line) for line in lines[1:-1]] + lines[-1:]
+    for left in (lines[1:], partly):
+        exported.write_text("".join(left), encoding="utf-8")
+        ran = cli("record", "verify", exported)
+        assert ran.code == 1, ran
+        assert "its header line is missing" in ran.out
+        assert "does not verify" in ran.out
+        for arguments, code in ((("record", "show"), 0), (("record", "why"), 0), (("replay",), 1)):
+            told = cli(*arguments, exported)
+            assert told.code == code, told
+            assert "was changed since it was written: its header line is missing" in told.err
+
+
 def found(session: Session, entries: tuple[Entry, ...]) -> str:
     """Every gap that verifying names."""
     held = Held(path="x", key=session.key, digest_key="k1", entries=entries, codec=EntryCodec(), session=session)

@@ -62,8 +62,8 @@ class Person:
         self.presses(f"{text}\r")
 
     def presses(self, keys: str) -> None:
-        """Keys as they are."""
-        os.write(self.terminal, keys.encode())
+        """Keys as they are; an unpaired surrogate is a byte that is no text."""
+        os.write(self.terminal, keys.encode(errors="surrogateescape"))
 
     def leaves(self, keys: str = "", timeout: float = 15) -> int:
         """Waits until the command ended, and returns its exit code.

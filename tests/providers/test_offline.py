@@ -325,4 +325,3 @@ def test_the_card_is_honest() -> None:
     assert "not a language model" in card.honest
     assert card.about
     assert card.name == "offline:rules"
-    assert named("offline", "anything").card.name == "offline:anything"

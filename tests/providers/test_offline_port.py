@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from onrecord.conversation.content import Audio, File, Image, Part, Structured, Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.messages import ContextMessage, Note, Round, ToolCall, Unit, UserMessage
+from onrecord.errors import ConfigurationError
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.names import model_named
 from onrecord.models.request import Offer, Piece, Reading, Request, Shape, Span, Swap, ToolSpec, View
@@ -91,9 +92,11 @@ def test_a_call_is_one_complete_chunk() -> None:
 
 
 def test_names_lead_here() -> None:
-    """``offline`` and ``offline:anything`` through the registry of names."""
-    assert model_named("offline").card.provider == "offline"
-    assert model_named("offline:demo").card.model == "demo"
+    """``offline`` and ``offline:rules`` through the registry of names; there is no other."""
+    assert model_named("offline").card.name == "offline:rules"
+    assert model_named("offline:rules").card == model_named("offline").card
+    with pytest.raises(ConfigurationError, match="there is no model 'demo' of provider 'offline'"):
+        model_named("offline:demo")
 
 
 @pytest.mark.parametrize(

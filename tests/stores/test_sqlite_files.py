@@ -4,7 +4,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,6 +195,100 @@ def _as_nobody(path: Path) -> str:
     )  # fmt: skip
     assert not ran.stderr, ran.stderr
     return ran.stdout.strip()
+
+
+def copied(path: Path, folder: Path) -> Path:
+    """A copy of a store's file alone, in a folder of its own."""
+    folder.mkdir()
+    (folder / "x.db").write_bytes(path.read_bytes())
+    return folder / "x.db"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
+async def test_a_store_is_read_where_nothing_may_be_written() -> None:
+    """A file without a log in a folder that is read-only, as on a medium or in a backup: no log is made there."""
+    with tempfile.TemporaryDirectory() as outer:
+        Path(outer).chmod(0o755)
+        await filled(Path(outer) / "x.db")
+        for file_mode in (0o444, 0o666):
+            path = copied(Path(outer) / "x.db", Path(outer) / f"{file_mode:o} ?mode=rw#%41")
+            path.chmod(file_mode)
+            path.parent.chmod(0o555)
+            assert _as_nobody(path) == "20 store-readonly"
+            assert [p.name for p in path.parent.iterdir()] == ["x.db"]
+            path.parent.chmod(0o755)
+
+
+def no_writing(path: Path, monkeypatch: pytest.MonkeyPatch, said: str = "SQLITE_READONLY_DIRECTORY") -> SqliteStore:
+    """A store whose folder takes no log: whoever runs this, root too, gets what SQLite says then."""
+    opened: Callable[..., sqlite3.Connection] = sqlite3.connect
+
+    def connect(where: str, **how: Any) -> sqlite3.Connection:
+        if "immutable" not in where:
+            error = sqlite3.OperationalError("attempt to write a readonly database")
+            error.sqlite_errorname = said
+            raise error
+        return opened(where, **how)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    return SqliteStore(path)
+
+
+async def test_what_others_change_meanwhile_is_seen_by_the_next_act(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is read as one that nobody changes is looked at anew each time; to be written it is refused."""
+    path = tmp_path / "x.db"
+    first = await filled(path, 1)
+    second = await filled(tmp_path / "y.db", 2)
+    async with no_writing(path, monkeypatch) as store:
+        assert await store.load("s") == first
+        path.write_bytes((tmp_path / "y.db").read_bytes())
+        await unchanged(store, second)
+        error = await outcome(lambda: store.commit(turn(second)))
+        assert isinstance(error, StoreError)
+        assert (error.code, "may be read and not written" in str(error)) == ("store-readonly", True)
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-journal"])
+async def test_a_log_that_cannot_be_read_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """Without it the file is not what was stored last: that is told, with what to do. An empty one holds nothing."""
+    path = tmp_path / "x.db"
+    session = await filled(path, 1)
+    log = Path(f"{path}{ending}")
+    log.touch()
+    store = no_writing(path, monkeypatch)
+    assert await store.load("s") == session
+    log.write_bytes(b"changes")
+    with pytest.raises(StoreError, match="its log beside it holds changes") as told:
+        await store.load("s")
+    assert (told.value.code, "copy the file" in told.value.hint) == ("store-readonly", True)
+    await store.close()
+
+
+@pytest.mark.parametrize("said", ["SQLITE_CANTOPEN", "SQLITE_BUSY"])
+async def test_a_store_that_may_be_written_is_not_opened_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """Out of file descriptors, or held by another process: that is told, and permissions are not blamed."""
+    await filled(tmp_path / "x.db", 1)
+    store = no_writing(tmp_path / "x.db", monkeypatch, said)
+    with pytest.raises(StoreError) as told:
+        await store.load("s")
+    assert told.value.code in {"store-unreachable", "store-busy"}
+    await store.close()
+
+
+async def test_where_nothing_may_be_written_no_store_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty file is none yet."""
+    (tmp_path / "x.db").touch()
+    store = no_writing(tmp_path / "x.db", monkeypatch)
+    with pytest.raises(StoreError) as told:
+        await store.sessions()
+    assert told.value.code == "store-readonly"
+    await store.close()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")

@@ -15,9 +15,9 @@ import typing_extensions
 from msgspec import Meta, Struct, UnsetType
 
 from onrecord.jsonio import Json
-from onrecord.tools.annotations import Forms
-from onrecord.tools.forms import Form, Unfit, Unsupported, shown_name
+from onrecord.tools.forms import Unfit, Unsupported, shown_name
 from onrecord.tools.problems import compiled
+from tests.tools.reading import form, reading
 
 pytestmark = pytest.mark.unit
 
@@ -44,20 +44,6 @@ class Point(enum.Enum):
 
 class Slug(str):
     __slots__ = ()
-
-
-def form(kind: Any) -> Form:
-    """The form of a type by itself."""
-    return Forms({}).of(kind)
-
-
-def reading(kind: Any, value: Json) -> Any:
-    """A value checked and read as the type."""
-    forms = Forms({})
-    made = forms.of(kind)
-    found = compiled(forms.closed(made.schema))(value)
-    assert not found, found
-    return made.read(value) if made.read else value
 
 
 STR: dict[str, Any] = {"type": "string"}

@@ -17,6 +17,7 @@ from onrecord.jsonio import Json
 from onrecord.tools.annotations import Forms
 from onrecord.tools.forms import Form, Unfit, whole_reader
 from onrecord.tools.problems import compiled
+from tests.tools.reading import form, reading
 
 pytestmark = pytest.mark.unit
 
@@ -125,20 +126,6 @@ class Numbered(Struct, tag=7, tag_field="kind"):
 
 
 INT: dict[str, Any] = {"type": "integer"}
-
-
-def form(kind: Any) -> Form:
-    """The form of a type by itself."""
-    return Forms({}).of(kind)
-
-
-def reading(kind: Any, value: Json) -> Any:
-    """A value checked and read as the type."""
-    forms = Forms({})
-    made = forms.of(kind)
-    found = compiled(forms.closed(made.schema))(value)
-    assert not found, found
-    return made.read(value) if made.read else value
 
 
 def closed(properties: Json, *required: str) -> Json:

@@ -2,17 +2,17 @@
 
 import enum
 from datetime import date
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 import pydantic
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from onrecord.jsonio import Json
 from onrecord.tools.annotations import Forms
 from onrecord.tools.declare import tool
-from onrecord.tools.forms import Form, Unfit, Unsupported
+from onrecord.tools.forms import Unfit, Unsupported
 from onrecord.tools.problems import compiled
+from tests.tools.reading import form, reading
 
 pytestmark = pytest.mark.unit
 
@@ -92,21 +92,6 @@ class Thing:
 
 Handle.model_rebuild()
 Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
-
-
-def form(kind: Any) -> Form:
-    """The form of a type by itself."""
-    return Forms({}).of(kind)
-
-
-def reading(kind: Any, value: Json) -> Any:
-    """A value checked and read as the type."""
-    forms = Forms({})
-    made = forms.of(kind)
-    found = compiled(forms.closed(made.schema))(value)
-    assert not found, found
-    assert made.read is not None
-    return made.read(value)
 
 
 def test_a_model_is_shown_plain() -> None:

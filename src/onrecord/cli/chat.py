@@ -19,7 +19,8 @@ In the chat:
   Ctrl-C     stops the reply that is streaming; at the prompt it ends the chat, as Ctrl-D does
   /help      lists the commands: /record, /why, /answer, /quit
 
-Without a terminal each line of standard input is one message; an open question is answered by the next line.
+Without a terminal each line of standard input is one message; an open question is answered by the next line,
+and Ctrl-C ends the chat once what was said until then is kept.
 
 examples:
   onrecord chat examples/hotel.py:agent

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import TextIO
 
 from onrecord.cli.terminal import safe
-from onrecord.errors import ConfigurationError, MissingDependency, OnrecordError, UsageError
+from onrecord.errors import ConfigurationError, MissingDependency, OnrecordError, StoreError, UsageError
 
-__all__ = ("FAILED", "INTERRUPTED", "OK", "PIPE", "USAGE", "Wrong", "code_of", "debugging", "meant", "said_of", "tell")
+__all__ = (
+    "FAILED", "INTERRUPTED", "OK", "PIPE", "USAGE", "Wrong", "aside", "code_of", "debugging", "let_go", "meant",
+    "said_of", "tell",
+)  # fmt: skip
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE = 0, 1, 2, 130, 141
 
@@ -29,11 +35,15 @@ class Wrong(OnrecordError):
     default_code = "command-line"
 
 
+_NOWHERE = frozenset({"store-is-folder", "store-no-folder"})
+"""Codes of a store whose path, by itself, leads nowhere."""
+
+
 def meant(name: str, names: Iterable[str], *, otherwise: str) -> str:
-    """A hint: the nearest of the names there are, or another hint where none is near."""
+    """A hint: the nearest of the other names there are, or another hint where none is near."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(names), n=1)
+    close = get_close_matches(name, [one for one in names if one != name], n=1)
     return f"did you mean {close[0]!r}?" if close else otherwise
 
 
@@ -41,6 +51,8 @@ def code_of(error: BaseException) -> int:
     """The exit code that an error ends with."""
     if isinstance(error, MissingDependency):
         return FAILED
+    if isinstance(error, StoreError) and error.code in _NOWHERE:
+        return USAGE
     return USAGE if isinstance(error, (Wrong, UsageError, ConfigurationError)) else FAILED
 
 
@@ -56,21 +68,39 @@ def said_of(error: BaseException) -> tuple[str, str]:
         return told, " ".join(error.hint.split())
     if isinstance(error, OSError):
         where = "" if error.filename is None else f": {os.fspath(error.filename)!r}"
-        return f"{error.strerror or told}{where}", "check the path and its permissions"
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        return f"{error.strerror or told}{where}", "make room" if full else "check the path and its permissions"
     name = type(error).__name__
     hint = "this is not meant to happen: --debug shows where it did"
     if isinstance(error, MemoryError):
         hint = "the data does not fit in memory"
+    if isinstance(error, RecursionError):
+        hint = "data that is nested this deeply cannot be handled; --debug shows where it was met"
     return f"{name}: {told}" if told else name, hint
 
 
 def tell(error: BaseException, *, debug: bool) -> int:
     """Writes the error to stderr and returns its exit code."""
-    sys.stdout.flush()
     if debug:
-        traceback.print_exception(error, file=sys.stderr)
+        aside("".join(traceback.format_exception(error)).rstrip("\n"))
     told, hint = said_of(error)
-    print(f"onrecord: {safe(told)}", file=sys.stderr)
+    aside(f"onrecord: {safe(told)}")
     if hint:
-        print(f"  hint: {safe(hint)}", file=sys.stderr, flush=True)
+        aside(f"  hint: {safe(hint)}")
     return code_of(error)
+
+
+def aside(text: str) -> None:
+    """A line on stderr. Where nothing can be written there, what was done and its exit code stay what they are."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        let_go(sys.stderr)
+
+
+def let_go(stream: TextIO) -> None:
+    """Nobody takes what is still buffered there: it must not raise again when Python ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -8,6 +8,7 @@ import inspect
 import sys
 import traceback
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,7 +30,9 @@ class ModuleFailed(OnrecordError):
 
 def agent_named(name: str, *, model: str | None = None) -> Agent[Any, Any]:
     """The agent, with another model where one is named. Wrong, ModuleFailed, ConfigurationError."""
-    where, _, attribute = name.rpartition(":")
+    where, colon, attribute = name.rpartition(":")
+    if where and colon and not attribute:
+        raise Wrong(f"{name!r} names nothing behind its colon", hint=FORM)
     if not where or not attribute or (len(where) == 1 and attribute.startswith(("/", "\\"))):
         where, attribute = name, ""  # no colon, or the one of a drive letter
     module = _from_file(where) if _is_path(where) else _from_name(where)
@@ -43,9 +46,12 @@ def _is_path(where: str) -> bool:
 
 def _from_file(where: str) -> ModuleType:
     path = Path(where)
+    if path.is_dir():
+        raise Wrong(f"{where!r} is a folder", hint=FORM)
     if not path.is_file():
-        near = map(str, sorted(path.parent.glob("*.py")))
-        raise Wrong(f"there is no file {where!r}", hint=meant(str(path), near, otherwise=FORM))
+        near = [str(one) for one in sorted(path.parent.glob("*.py")) if one.is_file()]
+        told = f"{where!r} is a link that leads nowhere" if path.is_symlink() else f"there is no file {where!r}"
+        raise Wrong(told, hint=meant(str(path), near, otherwise=FORM))
     if path.suffix != ".py":
         raise Wrong(f"{where!r} is no Python file", hint=FORM)
     folder = str(path.parent.resolve())
@@ -116,7 +122,7 @@ def _agent(module: ModuleType, where: str, attribute: str) -> Agent[Any, Any]:
             close = get_close_matches(attribute, [*agents, *vars(module)], n=1)
             hint = f"did you mean {where}:{close[0]}?" if close else _offer(where, agents)
             raise Wrong(f"{where!r} has no {attribute!r}", hint=hint)
-    if not isinstance(found, Agent) and callable(found) and not isinstance(found, type):
+    if inspect.isroutine(found) or isinstance(found, partial):  # not a rule or a tool, which can be called as well
         found = _made(found, where, attribute)
     if not isinstance(found, Agent):
         kind = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onrecord.cli.command import command
-from onrecord.cli.failure import EXIT_CODES, FAILED, OK
+from onrecord.cli.failure import EXIT_CODES, FAILED, OK, Wrong, aside
 
 if TYPE_CHECKING:
     from onrecord.cli.sources import Held
 
-__all__ = ("add_agent", "add_source", "declare")
+__all__ = ("add_agent", "add_source", "declare", "warn_broken")
 
 ABOUT = "Read, explain, export and verify records, from a store's file or from a file that export wrote."
 
@@ -71,7 +70,7 @@ def _why(kinds: Any, shared: argparse.ArgumentParser) -> None:
     parser = _sub(
         kinds, shared, "why", "why an entry, or the last answer, came about",
         "The entries that led to one, as sentences: which message, which request with which texts, which calls and\n"
-        "results, which rule.",
+        "results, which rule. A number or 'last' alone is an entry; for a session of such a name give both.",
         "  onrecord record why talk.db ana last   why the last answer is what it is\n"
         "  onrecord record why talk.db ana 17     why entry 17 is there",
     )  # fmt: skip
@@ -86,8 +85,11 @@ def _export(kinds: Any, shared: argparse.ArgumentParser) -> None:
     parser = _sub(
         kinds, shared, "export", "a session's record as a file that verifies by itself",
         "JSON lines: a header, then one entry a line, each sealed to the one before it. All digests are made anew\n"
-        "with a key of this file, so that it can be given away: none of the store's digests is in it.",
-        "  onrecord record export talk.db ana -o ana.jsonl\n  onrecord record export talk.db ana | gzip > ana.jsonl.gz",
+        "with a key of this file, so that it can be given away: none of the store's digests is in it.\n"
+        "A file is written whole or not at all, and only an earlier export is written over.",
+        "  onrecord record export talk.db ana -o ana.jsonl\n"
+        "  onrecord record export talk.db ana | gzip > ana.jsonl.gz\n"
+        "  gunzip -c ana.jsonl.gz | onrecord record verify /dev/stdin",
     )  # fmt: skip
     # Two arguments, since Python versions write an option with two names in different ways.
     parser.add_argument("--output", metavar="FILE", help="where to write it (standard output); -o FILE for short")
@@ -143,13 +145,12 @@ def show(args: argparse.Namespace) -> int:
     else:
         for text in turn_lines(entries, screen, whole=args.full, record=found.entries):
             screen.drawn(text)
-        _warn_broken(found)
+        warn_broken(found)
     return OK
 
 
 def why(args: argparse.Namespace) -> int:
     """Prints why an entry is there."""
-    from onrecord.cli.failure import Wrong
     from onrecord.cli.sources import held
     from onrecord.cli.terminal import Screen
     from onrecord.cli.why import last_answer, why_lines
@@ -167,15 +168,16 @@ def why(args: argparse.Namespace) -> int:
         raise Wrong(f"session {found.key.id!r} has no entries", hint="nothing happened in it yet")
     for text in why_lines(record, seq, screen, whole=args.full):
         screen.drawn(text)
-    _warn_broken(found)
+    warn_broken(found)
     return OK
 
 
 def export(args: argparse.Namespace) -> int:
     """Writes a record file."""
-    from onrecord.cli.failure import Wrong
+    from onrecord.cli.export_file import write_export
     from onrecord.cli.record_file import exported
     from onrecord.cli.sources import held
+    from onrecord.cli.terminal import plural
 
     found = held(args.source, args.session, tenant=args.tenant)
     if found.session is None:
@@ -186,10 +188,8 @@ def export(args: argparse.Namespace) -> int:
         sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
     else:
-        if Path(args.output).resolve() == Path(args.source).resolve():
-            raise Wrong(f"{args.output!r} is the store itself", hint="give the export a file of its own")
-        Path(args.output).write_bytes(b"".join(lines))
-        print(f"{len(lines) - 1} entries of session {found.key.id!r} written to {args.output}", file=sys.stderr)
+        write_export(args.output, lines)
+        aside(f"{plural(len(lines) - 1, 'entry', 'entries')} of session {found.key.id!r} written to {args.output!r}")
     return OK
 
 
@@ -217,7 +217,8 @@ def verify(args: argparse.Namespace) -> int:
     return FAILED if failed else OK
 
 
-def _warn_broken(found: Held) -> None:
+def warn_broken(found: Held) -> None:
+    """Says on stderr that a file is not as it was written."""
     if found.broken:
-        print(f"onrecord: {found.path!r} was changed since it was written: {found.broken[0]}", file=sys.stderr)
-        print("  hint: onrecord record verify names every gap", file=sys.stderr)
+        aside(f"onrecord: {found.path!r} was changed since it was written: {found.broken[0]}")
+        aside("  hint: onrecord record verify names every gap")

@@ -18,7 +18,7 @@ from msgspec import Struct
 import onrecord
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import RecordInvalid
-from onrecord.jsonio import Json, canonical, chained, digest
+from onrecord.jsonio import UNREADABLE, Json, canonical, chained, digest
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.codec import encode_message, encode_state
@@ -49,7 +49,10 @@ class Header(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecordFile(Struct, frozen=True, kw_only=True):
-    """What a record file holds; ``header`` is None for bare entries. ``broken`` says which lines are not as sealed."""
+    """What a record file holds; ``header`` is None for bare entries. ``broken`` says which lines are not as sealed.
+
+    Sealed lines without a header are broken: nothing proves them.
+    """
 
     header: Header | None
     entries: tuple[Entry, ...]
@@ -97,13 +100,15 @@ def state_digest(session: Session, key: str) -> str:
 
 def read_record(path: str, codec: EntryCodec) -> RecordFile:
     """A record file, or bare entries, one JSON object a line. RecordInvalid names the line that cannot be read."""
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb") as file:  # once: a pipe cannot be read twice
         lines = [(number, line) for number, line in enumerate(file, 1) if line.strip()]
     if not lines:
         raise RecordInvalid(f"{path!r} is empty", hint="onrecord record export writes record files")
     header = _read_header(path, lines[0][1])
     if header is None:
-        return RecordFile(header=None, entries=tuple(_entries(path, lines, codec)))
+        sealed = any(_SEAL.search(line) for _, line in lines)
+        broken = ["its header line is missing, without which no seal can be checked"] if sealed else []
+        return RecordFile(header=None, entries=tuple(_entries(path, lines, codec)), broken=tuple(broken))
     broken = list(_broken(lines, header.digest_key))
     entries = tuple(_entries(path, lines[1:], codec))
     if len(entries) != header.entries:
@@ -114,7 +119,7 @@ def read_record(path: str, codec: EntryCodec) -> RecordFile:
 def _read_header(path: str, line: bytes) -> Header | None:
     try:
         found = _header(line)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise RecordInvalid(
             f"{path!r} is neither a store nor a record: its first line is no JSON object",
             hint="name a store's file, or a file that onrecord record export wrote",

@@ -7,7 +7,7 @@ from typing import Any
 
 from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, OK
-from onrecord.cli.record import add_agent, add_source
+from onrecord.cli.record import add_agent, add_source, warn_broken
 
 __all__ = ("declare",)
 
@@ -41,9 +41,14 @@ def run(args: argparse.Namespace) -> int:
     from onrecord.cli.terminal import Screen
     from onrecord.cli.unfolding import show_state, unfold
 
+    if args.json and args.at is None:
+        args.parser.error("--json needs --at SEQ: it prints the state after that entry")
     agent = agent_named(args.agent) if args.agent else None
     found, screen = held(args.source, args.session, tenant=args.tenant, agent=agent), Screen()
     if args.at is not None:
         show_state(found.record().state_at(args.at), args.at, screen, as_json=args.json)
-        return OK
-    return unfold(found, screen)
+        code = OK
+    else:
+        code = unfold(found, screen)
+    warn_broken(found)
+    return code

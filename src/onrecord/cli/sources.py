@@ -24,6 +24,7 @@ from onrecord.session.walking import walk
 __all__ = ("Held", "held", "is_store", "stored_sessions")
 
 _MAGIC = b"SQLite format 3\0"
+_NAME_ONE = "name a store's file or an exported record"
 
 
 class Held(Struct, frozen=True, kw_only=True):
@@ -51,15 +52,21 @@ class Held(Struct, frozen=True, kw_only=True):
 
 
 def is_store(path: str) -> bool:
-    """Whether the file is a store, by its first bytes. Wrong when there is no such file."""
+    """Whether the file is a store, by its first bytes. Wrong when there is no such file.
+
+    A pipe is none, and not a byte of it is read: it gives them only once.
+    """
+    if not path:
+        raise Wrong("no file is named", hint=_NAME_ONE)
     file = Path(path)
     if not file.exists():
-        near = map(str, file.parent.glob("*"))
-        raise Wrong(
-            f"there is no file {path!r}", hint=meant(path, near, otherwise="name a store's file or an exported record")
-        )
+        near = [str(one) for one in file.parent.glob("*") if one.is_file()]
+        told = f"{path!r} is a link that leads nowhere" if file.is_symlink() else f"there is no file {path!r}"
+        raise Wrong(told, hint=meant(str(file), near, otherwise=_NAME_ONE))
     if file.is_dir():
         raise Wrong(f"{path!r} is a folder", hint="name the store's file inside it")
+    if not file.is_file():
+        return False
     with file.open("rb") as opened:
         return opened.read(len(_MAGIC)) == _MAGIC
 
@@ -101,6 +108,9 @@ async def _from_store(path: str, session: str | None, tenant: str, codec: EntryC
     async with SqliteStore(path, bodies=codec.kinds.values()) as store:
         if session is None:
             names = [key.id for key in await store.sessions(tenant=tenant)]
+            if not names:
+                whose = f" of tenant {tenant!r}" if tenant else ""
+                raise Wrong(f"{path!r} holds no sessions{whose}", hint=_listed(names))
             if len(names) != 1:
                 raise Wrong(f"{path!r} holds {plural(len(names), 'session')}: say which", hint=_listed(names))
             session = names[0]

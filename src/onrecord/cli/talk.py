@@ -18,7 +18,7 @@ from onrecord.cli.terminal import Keyboard, Screen, plural, quoted
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Input, Said
 from onrecord.conversation.messages import AssistantMessage, UserMessage
-from onrecord.errors import ModelError, OutputInvalid, SessionConflict, StoreError, TurnError
+from onrecord.errors import ModelError, OutputInvalid, RecordInvalid, SessionConflict, StoreError, TurnError
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import TextSaid
 from onrecord.session.session import Session
@@ -44,9 +44,9 @@ SETTLE_S = 0.002
 
 def talk(args: argparse.Namespace) -> int:
     """The whole command: returns its exit code."""
-    agent = agent_named(args.agent, model=args.model)
-    if not args.session:
+    if not args.session.strip():
         raise Wrong("--session needs a name", hint="leave it out for the session 'default'")
+    agent = agent_named(args.agent, model=args.model)
     screen = Screen()
     store = _opened(args.store, agent)
     chat = Talk(agent, store, SessionKey(args.session), screen, Keyboard(screen), debug=debugging(args))
@@ -86,13 +86,15 @@ class Talk:
         self.screen, self.keyboard, self.debug = screen, keyboard, debug
         self.session: Session | None = None
         self.entries: list[Entry] = []
-        self.last: tuple[Entry, ...] = ()
         self.private: dict[str, str] = {}
         self.failed = False
+        self.interrupted = False
 
     @property
     def code(self) -> int:
         """At a terminal a failed turn was seen; a script has to be told."""
+        if self.interrupted:
+            return INTERRUPTED
         return FAILED if self.failed and not self.keyboard.live else OK
 
     # ---- the conversation
@@ -113,9 +115,9 @@ class Talk:
             screen.line("Ctrl-C stops a reply, Ctrl-D ends the chat, /help lists commands", dim=True)
 
     def go_on(self) -> None:
-        """Questions and messages, until the input ends."""
+        """Questions and messages, until the input ends. Where nobody types, Ctrl-C ends it too."""
         left_open = ""
-        while True:
+        while not self.interrupted:
             try:
                 question = None if self.session is None else self.session.question
                 if question is not None and question.key != left_open:
@@ -125,7 +127,7 @@ class Talk:
                 line = self.keyboard.line(PROMPT).strip()
                 if not line:
                     continue
-                if line == "/answer":
+                if line.split()[0] == "/answer":
                     left_open = ""
                     if question is None:
                         self.screen.line("  no question is open", dim=True)
@@ -133,7 +135,10 @@ class Talk:
                     self._command(line)
                 else:
                     self._turn(Said(line))
-            except (EOFError, KeyboardInterrupt, _Left):
+            except (EOFError, _Left):
+                break
+            except KeyboardInterrupt:
+                self.interrupted = not self.keyboard.live
                 break
         if self.session is not None and self.session.question is not None:
             kept = "the same --session answers it later" if self.store else "nothing of it is kept"
@@ -160,7 +165,12 @@ class Talk:
         if command in {"/quit", "/exit", "/q"}:
             raise _Left
         if command in {"/record", "/why"}:
-            self._explain(command, line[len(command) :].strip())
+            try:
+                self._explain(command, line[len(command) :].strip())
+            except (StoreError, RecordInvalid) as error:
+                self._tell(error)
+        elif command == "/answer" and self.session is not None:  # at the answer's own prompt
+            put(self.screen, self.session, form_of(self.session), self.private)
         elif command == "/later":
             self.screen.line("  no question is open", dim=True)
         elif command in {"/help", "/?"}:
@@ -173,13 +183,15 @@ class Talk:
         from onrecord.cli.why import last_answer, why_lines
         from onrecord.record.record import Record
 
+        record: Record[None] = Record(self.runner.run(self._whole()), lambda _: None)
+        entries = record.entries
         if command == "/record":
-            lines = list(turn_lines(self.last, self.screen))
+            last = [entry for entry in entries if entry.turn == entries[-1].turn]
+            lines = list(turn_lines(last, self.screen, record=entries))
         else:
-            record: Record[None] = Record(self.runner.run(self._whole()), lambda _: None)
             seq = last_answer(record)
             if which and which != "last":
-                seq = int(which) if which.isdecimal() and int(which) < len(record.entries) else None
+                seq = int(which) if which.isdecimal() and int(which) < len(entries) else None
                 if seq is None:
                     self.screen.line(f"  there is no entry {which}; /record shows those of the last turn", dim=True)
                     return
@@ -209,6 +221,7 @@ class Talk:
         self.failed = True
         if self.debug or not self.screen.live:
             self.screen.fresh()
+            self.screen.out.flush()
             tell(error, debug=self.debug)
             return
         told, hint = said_of(error)
@@ -223,7 +236,12 @@ class Talk:
         reply, stopping = Reply(self.screen), _Stopping(stream, self.screen)
         failure: TurnError | ModelError | None = None
         waiting = asyncio.get_running_loop().call_later(PATIENCE_S, reply.wait, _model_name(self.agent))
-        with on_interrupt(stopping.stop):
+
+        def interrupt() -> None:
+            self.interrupted = not self.keyboard.live
+            stopping.stop()
+
+        with on_interrupt(interrupt):
             try:
                 async with aclosing(stream.batches()) as batches:
                     async for batch in batches:
@@ -300,7 +318,7 @@ class Talk:
         else:
             self.session = result.session
             self.entries += result.entries
-        self.last, self.private = result.entries, dict(result.private)
+        self.private = dict(result.private)
 
 
 class _Stopping:

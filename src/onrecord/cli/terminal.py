@@ -9,7 +9,7 @@ import sys
 import textwrap
 from typing import TextIO
 
-__all__ = ("Keyboard", "Screen", "cut", "plural", "quoted", "safe", "wide_enough")
+__all__ = ("Keyboard", "Screen", "cut", "name_shown", "plural", "quoted", "safe", "wide_enough")
 
 PIPE_COLUMNS = 160
 """Where a line is cut when nobody says how wide the reader's screen is."""
@@ -37,6 +37,12 @@ def cut(text: str, limit: int) -> str:
 def quoted(text: str, limit: int = 0) -> str:
     """The text in one line, in quotation marks."""
     return f"“{cut(text, limit)}”"
+
+
+def name_shown(name: str, limit: int = 0) -> str:
+    """A name made safe to print, in one line of at most ``limit`` characters; its line ends and tabs are shown."""
+    shown = safe(name.replace("\n", r"\n").replace("\t", r"\t"))
+    return shown if limit <= 0 or len(shown) <= limit else f"{shown[: limit - 1]}…"
 
 
 def plural(count: int, word: str, many: str = "") -> str:
@@ -130,7 +136,7 @@ class Keyboard:
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
         self.live = sys.stdin.isatty()
-        if isinstance(sys.stdin, io.TextIOWrapper) and not self.live:
+        if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")
         if self.live and screen.live:
             _line_editing()

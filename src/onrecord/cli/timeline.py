@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from onrecord.cli.sentences import brief_of
-from onrecord.cli.terminal import Screen, cut, plural, quoted, safe, wide_enough
+from onrecord.cli.terminal import Screen, cut, name_shown, plural, quoted, safe, wide_enough
 from onrecord.jsonio import Json
 from onrecord.record import kinds
 from onrecord.record.entry import Entry, kind_of
@@ -16,19 +16,21 @@ from onrecord.session.session import Session
 __all__ = ("about", "session_lines", "turn_lines")
 
 _KIND_COLUMN = 17
+_NAME_COLUMN = 40
 
 
 def session_lines(path: str, sessions: Sequence[Session], screen: Screen) -> Iterator[str]:
     """Lines to be drawn, one for each session of a store's file."""
-    yield screen.bold(safe(f"{plural(len(sessions), 'session')} in {path}"))
-    width = max((len(session.key.id) for session in sessions), default=0)
-    for session in sessions:
+    yield screen.bold(f"{plural(len(sessions), 'session')} in {name_shown(path)}")
+    names = [name_shown(session.key.id, _NAME_COLUMN) for session in sessions]
+    width = max(map(len, names), default=0)
+    for name, session in zip(names, sessions, strict=True):
         told = [plural(len(session.conversation.messages), "message"), plural(session.seq, "entry", "entries")]
         if session.last_user_at is not None:
             told.append(f"last on {session.last_user_at:%Y-%m-%d %H:%M}")
         if session.question is not None:
             told.append(f"waits for an answer: {quoted(session.question.text, 50)}")
-        yield f"  {safe(wide_enough(session.key.id, min(width, 40)))}  {safe(', '.join(told))}"
+        yield f"  {wide_enough(name, width)}  {safe(', '.join(told))}"
 
 
 def about(session: Session) -> dict[str, Json]:

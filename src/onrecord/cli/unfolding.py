@@ -33,7 +33,7 @@ def unfold(found: Held, screen: Screen) -> int:
     told = f"{plural(len(found.entries), 'entry', 'entries')} fold to {messages}"
     if found.session is None and found.header is None:
         screen.line(f"{told}; there is nothing to compare them with: the file has no header", bold=True)
-        return OK
+        return FAILED if found.broken else OK
     gaps = list(departures(found, session))
     screen.line(f"{told}: {'not ' if gaps else ''}the {'stored' if found.session else 'exported'} session", bold=True)
     for gap in gaps:

@@ -42,7 +42,7 @@ class Check(Struct, frozen=True):
 def checks(held: Held) -> Iterator[Check]:
     """Everything that can be verified about a record, in order."""
     entries = held.entries
-    if held.header is not None:
+    if held.header is not None or held.broken:
         yield Check("every line is as it was written", held.broken)
     span = f", numbers {entries[0].seq} to {entries[-1].seq}" if entries else ""
     yield Check(f"{plural(len(entries), 'entry', 'entries')}{span} without a gap", tuple(_numbering(held)))

@@ -28,6 +28,7 @@ __all__ = (
     "Started",
     "Woke",
     "approved",
+    "as_input",
     "check_input",
     "declined",
     "input_key",
@@ -188,6 +189,22 @@ def _key_of(question: object) -> str:
         f"an answer is to a Question, not to a {type(question).__name__}",
         hint="give session.question, or result.question of a paused turn",
     )
+
+
+def as_input(given: str | Input) -> Input:
+    """A text as what a person said; any input as it is. UsageError for what is neither, or could not be read again."""
+    if isinstance(given, str):
+        if not given.strip():
+            raise UsageError("a message needs words", code="input-invalid", hint="there was nothing but white space")
+        given = Said(given)
+    elif not isinstance(given, (Said, Happened, Started, Woke, Answered)):
+        raise UsageError(
+            f"a turn takes a text or an input, not {type(given).__name__}",
+            code="input-invalid",
+            hint="inputs are Said, Happened, Started, Woke and Answered",
+        )
+    check_input(given)
+    return given
 
 
 def check_input(input: Input) -> None:

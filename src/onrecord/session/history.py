@@ -20,7 +20,7 @@ from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.session.working import NO_FOLDS
 
-__all__ = ("edit_result", "import_messages", "interrupt_closed", "remove_message", "reset")
+__all__ = ("change_history", "edit_result", "import_messages", "interrupt_closed", "remove_message", "reset")
 
 
 def edit_result(
@@ -60,6 +60,11 @@ def import_messages(
 def reset(session: Session, *, by: str, at: datetime, folds: Folds = NO_FOLDS) -> Change:
     """An empty conversation and empty data. It raises the generation: a turn begun before stores nothing after."""
     return _changed(session, HistoryChanged(op="reset", by=by), by, at, folds)
+
+
+def change_history(session: Session, body: HistoryChanged, *, at: datetime, folds: Folds = NO_FOLDS) -> Change:
+    """Any change of history as its record tells it. UsageError when it does not fit this conversation."""
+    return _changed(session, body, body.by, at, folds)
 
 
 def interrupt_closed(session: Session, by: Interruption, *, at: datetime, folds: Folds = NO_FOLDS) -> Change | None:

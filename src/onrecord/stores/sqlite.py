@@ -56,10 +56,11 @@ class SqliteStore(SqliteErasing):
     """Keeps sessions in the SQLite file at ``path``, opened on first use and made when there is none.
 
     ``synchronous``: ``normal`` survives a killed process, ``full`` a power cut too. ``bodies`` are the entry bodies of
-    features to give back typed; others come back as `UnknownBody`. Usable from several event loops, threads and
-    processes at once; a store that is in use does not survive a fork. ``clock`` decides what is due and whose lease has
-    ended (default: the system's); all who share a file need the same time. ``cipher`` seals messages, entries, states
-    and rows; names, kinds and times stay readable. StoreError (``store-key``) for a file that is sealed otherwise.
+    features to give back typed; others come back as `UnknownBody`. Where nothing may be written, a file is only read.
+    Usable from several event loops, threads and processes at once; a store that is in use does not survive a fork.
+    ``clock`` decides what is due and whose lease has ended (default: the system's); all who share a file need the same
+    time. ``cipher`` seals messages, entries, states and rows; names, kinds and times stay readable. StoreError
+    (``store-key``) for a file that is sealed otherwise.
     """
 
     def __init__(

@@ -11,7 +11,9 @@ from onrecord.errors import StoreError
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("damaged", "fault", "moved", "passing", "read_only", "unfit", "unmigrated", "unusable_path")
+__all__ = (
+    "damaged", "fault", "moved", "passing", "read_only", "unfit", "unmigrated", "unread_log", "unusable_path",
+)  # fmt: skip
 
 _UNCHANGED = "nothing of this change was stored"
 
@@ -20,7 +22,8 @@ _MEANINGS = {
         "store-full", "the disk is full", f"{_UNCHANGED}; make room and take the same turn again",
     ),
     "SQLITE_READONLY": (
-        "store-readonly", "it cannot be written", f"{_UNCHANGED}; check the permissions of the file and of its folder",
+        "store-readonly", "it may be read and not written",
+        f"{_UNCHANGED}; check the permissions of the file and of its folder",
     ),
     "SQLITE_BUSY": (
         "store-busy", "another process held it locked for longer than this store waits",
@@ -93,6 +96,15 @@ def moved(path: str) -> StoreError:
         f"the file of the store {path!r} was moved, deleted or replaced while it was in use",
         code="store-moved",
         hint=f"{_UNCHANGED}; put the file back, or load the session again from what is there now",
+    )
+
+
+def unread_log(path: str) -> StoreError:
+    """A store whose newest changes are in the log beside it, which cannot be read where nothing may be written."""
+    return StoreError(
+        f"the store {path!r} cannot be read where nothing may be written: its log beside it holds changes",
+        code="store-readonly",
+        hint="copy the file and what begins with its name to a folder that may be written, and read it there",
     )
 
 

@@ -123,6 +123,7 @@ class _Served:
     def __init__(self, codec: CellCodec, synchronous: str) -> None:
         self.path, self.codec, self.synchronous = codec.path, codec, synchronous
         self.identity = (0, 0)
+        self.fixed = False
 
     def do(self, job: _Job, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
         """Does one job and returns the connection to go on with."""
@@ -137,7 +138,7 @@ class _Served:
             return None
         try:
             if connection is None:
-                connection = connect(self.path, self.synchronous, self.codec)
+                connection, self.fixed = connect(self.path, self.synchronous, self.codec)
                 self.identity = _identity(self.path)
             value = job.act(connection)
         except sqlite3.Error as error:
@@ -151,6 +152,9 @@ class _Served:
             job.tell(None, error)
         else:
             job.tell(value, None)
+        if self.fixed:  # what it sees never changes: the next act looks again
+            _let_go(connection)
+            connection = None
         return connection
 
 

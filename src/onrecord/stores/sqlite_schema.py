@@ -21,13 +21,14 @@ read as it is.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onrecord.errors import StoreError
 from onrecord.stores.sqlite_codec import CellCodec
-from onrecord.stores.sqlite_faults import damaged, fault, read_only, unusable_path
+from onrecord.stores.sqlite_faults import damaged, fault, read_only, unread_log, unusable_path
 
 if TYPE_CHECKING:
     import sqlite3
@@ -85,14 +86,37 @@ _SCHEMAS = {
 _TABLES = {1: ("sessions", "messages", "entries"), 2: ("sessions", "messages", "entries", "rows")}
 
 
-def connect(path: str, synchronous: str, codec: CellCodec | None = None) -> sqlite3.Connection:
-    """Opens a store's file, making it when there is none. StoreError for a file that is not one; it stays untouched.
+def connect(path: str, synchronous: str, codec: CellCodec | None = None) -> tuple[sqlite3.Connection, bool]:
+    """Opens a store's file, making it when there is none; and whether it is seen as it is now, whatever comes later.
 
-    With a ``codec`` also for a file that is sealed otherwise.
+    Where nothing may be written it is opened to be read. StoreError for a file that is no store, or not sealed as
+    the ``codec`` seals; it stays untouched.
     """
+    connection, fixed = _connected(path, synchronous)
+    if codec is not None:
+        try:
+            codec.check(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection, fixed
+
+
+def _connected(path: str, synchronous: str) -> tuple[sqlite3.Connection, bool]:
     import sqlite3
 
     _recognise(path)
+    try:
+        return _to_write(path, synchronous), False
+    except sqlite3.OperationalError as error:
+        if not _writing_refused(error, path) or not _has_content(path):
+            raise
+    return _to_read(path)
+
+
+def _to_write(path: str, synchronous: str) -> sqlite3.Connection:
+    import sqlite3
+
     # Python's own transactions are off: each statement says for itself where one begins.
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
@@ -100,12 +124,49 @@ def connect(path: str, synchronous: str, codec: CellCodec | None = None) -> sqli
         _write_ahead(connection)
         connection.execute(f"pragma synchronous={synchronous}")
         connection.execute("pragma secure_delete=on")  # what is deleted is overwritten at once
-        if codec is not None:
-            codec.check(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _to_read(path: str) -> tuple[sqlite3.Connection, bool]:
+    """A connection that may only read. SQLite wants to keep its log even then, unless it is told that nobody writes."""
+    import sqlite3
+
+    try:
+        return _opened_to_read(path, "mode=ro"), False
+    except sqlite3.OperationalError as error:
+        if not _writing_refused(error, path):
+            raise
+    if any(_has_content(f"{path}{ending}") for ending in ("-wal", "-journal")):
+        raise unread_log(path)
+    return _opened_to_read(path, "mode=ro&immutable=1"), True
+
+
+def _opened_to_read(path: str, how: str) -> sqlite3.Connection:
+    import sqlite3
+
+    where = f"{Path(path).absolute().as_uri()}?{how}"
+    connection = sqlite3.connect(where, uri=True, timeout=BUSY_S, isolation_level=None)
+    try:
+        _check(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _writing_refused(error: sqlite3.Error, path: str) -> bool:
+    """Whether permissions are in the way; a file cannot be opened for want of file descriptors either."""
+    if error.sqlite_errorname.startswith("SQLITE_CANTOPEN"):
+        return not os.access(Path(path).parent, os.W_OK)
+    return error.sqlite_errorname.startswith("SQLITE_READONLY")
+
+
+def _has_content(path: str) -> bool:
+    file = Path(path)
+    return file.is_file() and file.stat().st_size > 0
 
 
 def _recognise(path: str) -> None:
@@ -164,7 +225,7 @@ def migrate(path: str) -> int:
 
     before = schema_version(path)
     try:
-        connection = connect(path, "full")
+        connection, _ = connect(path, "full")
         try:
             if _number(connection, "pragma user_version") < SCHEMA_VERSION:
                 _upgrade(connection)

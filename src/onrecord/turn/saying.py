@@ -11,7 +11,7 @@ from onrecord.turn.listen import release_all
 from onrecord.turn.moments import Answer
 from onrecord.turn.turn import Turn
 
-__all__ = ("release_held", "say_text")
+__all__ = ("message_of", "release_held", "say_text")
 
 
 def say_text(
@@ -21,20 +21,20 @@ def say_text(
     turn.streaming.clear()
     if not answer.text.strip() and media is None:
         return
-    key = brief.message_key or f"{turn.id}/{brief.key}"
-    turn.cause = turn.note(
-        TextSaid(
-            key=key, text=answer.text, round=round_id, verbatim=answer.verbatim, shown=shown,
-            blocks=answer.blocks, media=media, after_ms=brief.after_ms, about=brief.about,
-        )
-    ).n  # fmt: skip
-    turn.messages.append(
-        Outgoing(
-            key=key, text=with_blocks(answer.text, answer.blocks),
-            kind="verbatim" if answer.verbatim else "ai", media=media, after_ms=brief.after_ms,
-            marks=tuple(m for m in shown if isinstance(m, Mark)) if shown else (), speaks=turn.speaks,
-            about=brief.about,
-        )
+    said = TextSaid(
+        key=brief.message_key or f"{turn.id}/{brief.key}", text=answer.text, round=round_id, verbatim=answer.verbatim,
+        shown=shown, blocks=answer.blocks, media=media, after_ms=brief.after_ms, about=brief.about,
+    )  # fmt: skip
+    turn.cause = turn.note(said).n
+    turn.messages.append(message_of(said, speaks=turn.speaks))
+
+
+def message_of(said: TextSaid, *, speaks: bool = True) -> Outgoing:
+    """The message that goes out for what was said."""
+    return Outgoing(
+        key=said.key, text=with_blocks(said.text, said.blocks), kind="verbatim" if said.verbatim else "ai",
+        media=said.media, after_ms=said.after_ms, marks=tuple(m for m in said.shown if isinstance(m, Mark)),
+        speaks=speaks, about=said.about,
     )  # fmt: skip
 
 

@@ -12,7 +12,17 @@ from msgspec.structs import replace
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Answered, Ask, Input, Said, check_input, input_key, row_key, turn_id
+from onrecord.conversation.inputs import (
+    Answered,
+    Ask,
+    Input,
+    Interruption,
+    Said,
+    check_input,
+    input_key,
+    row_key,
+    turn_id,
+)
 from onrecord.conversation.outgoing import Delta, Outcome
 from onrecord.errors import (
     ConfigurationError,
@@ -55,7 +65,9 @@ class Order(Struct, frozen=True, kw_only=True):
     ``session`` is the state to start from, or only its key. ``history`` replaces the session's conversation for this
     take and stays the caller's. ``row`` and ``number`` name the turn (None: from the input and `Session.seq`),
     ``attempt`` is the take's number. ``emit`` gets the live deltas, ``began`` the running `Turn`. ``above`` is the
-    session whose turn asks for this one: a new session below it belongs to the same person.
+    session whose turn asks for this one: a new session below it belongs to the same person. ``interrupted`` ends the
+    take once the input is admitted. ``was_read`` says whether anybody read what was emitted (None: yes, if there is an
+    ``emit``); only that counts as shown. Without ``may_retry`` a model that failed ends the take for good.
     """
 
     input: Input
@@ -70,6 +82,9 @@ class Order(Struct, frozen=True, kw_only=True):
     began: Callable[[Turn], None] | None = None
     above: Session | None = None
     may_ask: bool = True
+    interrupted: Interruption | None = None
+    was_read: Callable[[], bool] | None = None
+    may_retry: bool = True
 
 
 async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
@@ -87,11 +102,13 @@ async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
     if ignored is not None:
         return nothing(order.session, "ignored", ignored)
     turn = _open(plan, order, base, effects, options, is_new=is_new)
+    turn.interrupted = order.interrupted
     if order.began is not None:
         order.began(turn)
     try:
         return await _taken(turn, order)
     finally:
+        turn.task = None  # an interruption that comes now is late
         if turn.limit is not None:
             turn.limit.cancel()
         if turn.owed:
@@ -110,12 +127,21 @@ async def _taken(turn: Turn, order: Order) -> TurnResult[Any]:
     except TurnError as failed:
         error = failed
     except ModelError as failed:
-        if not _was_shown(turn) and turn.interrupted is None:
+        _unshow(turn, order)
+        if not _was_shown(turn) and turn.interrupted is None and order.may_retry:
             raise  # nothing was shown, so nothing is stored: the same input can be taken again
         error = failed
     if turn.interrupted is not None:
         await _uncancel(turn)
+    _unshow(turn, order)
     return await end(turn, order.session, error)
+
+
+def _unshow(turn: Turn, order: Order) -> None:
+    """What was released and reached nobody was not shown."""
+    if order.was_read is not None and not order.was_read():
+        turn.streaming.clear()
+        turn.streamed = 0
 
 
 def _new_session(key: SessionKey, above: Session | None, effects: Effects) -> Session:

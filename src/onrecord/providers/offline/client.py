@@ -9,6 +9,7 @@ from onrecord.conversation.content import Part
 from onrecord.conversation.display import labelled
 from onrecord.conversation.messages import ContextMessage, Unit, UserMessage
 from onrecord.conversation.render import context_text, user_parts
+from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, canonical, dumps
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
@@ -27,8 +28,10 @@ TALKS = frozenset({"speak", "wrap_up"})
 
 
 def named(provider: str, model: str) -> Offline:
-    """The stand-in for ``offline`` or ``offline:anything``; the name changes nothing but the card."""
-    return Offline(model or "rules", provider=provider)
+    """The stand-in for ``offline`` or ``offline:rules``: there is one. ConfigurationError for another name."""
+    if model not in {"", "rules"}:
+        raise ConfigurationError(f"there is no model {model!r} of provider {provider!r}", hint=f"write {provider!r}")
+    return Offline("rules", provider=provider)
 
 
 class Offline:

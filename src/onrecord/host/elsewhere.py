@@ -1,0 +1,76 @@
+"""The result of a turn that another process took, told from the record."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from onrecord.conversation.inputs import Answered, Said, turn_id
+from onrecord.conversation.outgoing import Outcome, Wake
+from onrecord.record.entry import Entry
+from onrecord.record.kinds import (
+    ModelRequested,
+    OutcomeFiled,
+    TextSaid,
+    TurnClosed,
+    TurnFailed,
+    TurnInterrupted,
+    TurnPaused,
+    TurnResumed,
+    WakeArmed,
+)
+from onrecord.session.inbox import Row
+from onrecord.session.store import Store
+from onrecord.turn.result import Status, TurnResult
+from onrecord.turn.saying import message_of
+
+__all__ = ("result_elsewhere",)
+
+
+async def result_elsewhere(store: Store, row: Row, since: int) -> TurnResult[Any]:
+    """What became of a row that is gone. ``ignored`` when the record does not know of it."""
+    found = list[Entry]()
+    turn = turn_id(row.session, row.key, row.n)
+    async for entry in store.entries(row.session, after=since - 1):
+        if (
+            isinstance(entry.body, TurnResumed)
+            and isinstance(row.body, Answered)
+            and entry.body.answer.key == row.body.key
+        ):
+            turn, found = entry.turn, []
+        if entry.turn == turn:
+            if found and found[-1].take != entry.take:
+                found = []
+            found.append(entry)
+    session = await store.load(row.session)
+    if not found:
+        line = Outcome(
+            kind="input", status="ignored", code="not-taken", key=row.key, message="withdrawn, or taken before"
+        )
+        return TurnResult(status="ignored", session=session, changed=False, base=session, lines=(line,))
+    bodies = [entry.body for entry in found]
+    status = _status(found[-1])
+    speaks = not isinstance(row.body, Said) or row.body.speaks
+    whole = isinstance(found[-1].body, (TurnClosed, TurnPaused))
+    messages = (
+        tuple(message_of(b, speaks=speaks) for b in bodies if isinstance(b, TextSaid) and b.text) if whole else ()
+    )
+    wakes: tuple[Wake, ...] = tuple(body.wake for body in bodies if isinstance(body, WakeArmed)) if whole else ()
+    last = found[-1].body
+    return TurnResult(
+        status=status, session=session, changed=True, base=session, entries=tuple(found), messages=messages,
+        text="\n\n".join(m.text for m in messages if m.text), wakes=wakes,
+        question=last.pending.question if isinstance(last, TurnPaused) else None,
+        lines=tuple(body.line for body in bodies if isinstance(body, OutcomeFiled)),
+        llm_calls=sum(isinstance(body, ModelRequested) for body in bodies),
+    )  # fmt: skip
+
+
+def _status(end: Entry) -> Status:
+    body = end.body
+    if isinstance(body, TurnPaused):
+        return "paused"
+    if isinstance(body, TurnInterrupted):
+        return "interrupted"
+    if isinstance(body, TurnFailed):
+        return "failed"
+    return cast(Status, body.status) if isinstance(body, TurnClosed) else "silent"

@@ -1,0 +1,196 @@
+"""Host: runs an agent for many sessions over a store. What it accepted is taken, once, whatever crashes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Generic, Self, cast
+
+from onrecord.agent import Agent, C
+from onrecord.conversation.content import Part
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Answered, Input, Interruption
+from onrecord.conversation.messages import Message
+from onrecord.conversation.outgoing import Delta
+from onrecord.host.desk import Desk
+from onrecord.host.hot import HotSessions
+from onrecord.host.live import LiveItem, Place
+from onrecord.host.questions import Caller, check_audience
+from onrecord.host.running import Asked, Ticket
+from onrecord.host.setup import LADDER, Deliver, Give, Setup
+from onrecord.host.stream import HostStream
+from onrecord.session.inbox import Busy, Row
+from onrecord.session.memory import MemoryStore
+from onrecord.session.store import Store
+from onrecord.turn.effects import Effects, PlainEffects
+from onrecord.turn.result import O, TurnResult
+from onrecord.turn.turn import Turn
+
+__all__ = ("Host",)
+
+_PLAIN = PlainEffects()
+
+
+class Host(Generic[C, O]):
+    """Runs ``agent`` for many sessions over ``store`` (default: in memory).
+
+    ``given`` supplies context, options and history to turns that nobody is there to give them to; ``agents`` are
+    others that a message may ask for by name; ``deliver`` carries messages out. ``retry`` are the seconds until a turn
+    whose model failed is tried again, rung by rung (empty: it fails for good); ``turns`` is how many run here at once,
+    ``hot`` how many sessions are kept ready. A lease lasts ``lease_s`` seconds and is renewed while its turn runs; what
+    other processes put is seen within ``poll_s``. Several hosts, in any number of processes, may share a store.
+
+    It begins to serve when it is first used, and belongs to the event loop of that moment. Close it, or use it with
+    ``async with``: then running turns end, and what waits is left to the next host.
+    """
+
+    def __init__(
+        self, agent: Agent[C, O], *, store: Store | None = None, given: Give | None = None,
+        agents: Mapping[str, Agent[Any, Any]] | None = None, deliver: Deliver | None = None,
+        retry: Sequence[float] = LADDER, turns: int = 64, hot: int = 256, lease_s: float = 15.0, poll_s: float = 1.0,
+        effects: Effects = _PLAIN,
+    ) -> None:  # fmt: skip
+        self.agent = agent
+        self.store: Store = MemoryStore(bodies=agent.plan.codec.kinds.values()) if store is None else store
+        plans = {name: other.plan for name, other in (agents or {}).items()}
+        self._setup = Setup(
+            plan=agent.plan, plans=plans, store=self.store, effects=effects, name=effects.nonce(), given=given,
+            deliver=deliver, retry=tuple(retry), turns=turns, lease_s=lease_s, poll_s=poll_s,
+        )  # fmt: skip
+        self._desk = Desk(self._setup, HotSessions(hot))
+
+    # ---- inputs
+
+    async def send(
+        self, session: SessionKey | str, input: str | Input, *, busy: Busy = "queue", context: C | None = None,
+        options: Sequence[object] = (),
+    ) -> Ticket[O]:  # fmt: skip
+        """Accepts an input: once this returns, it survives any crash.
+
+        While a turn of the session runs, ``queue`` waits for it, ``supersede`` interrupts the messages before this
+        one, ``reject`` raises SessionBusy. Wakes, events and answers are never superseded. An input with the key of
+        one that waits is that one. ``options`` are stored with it; ``context`` is not: it serves takes in this process.
+        """
+        return await self._desk.send(session, input, busy, Asked(context=context, options=tuple(options)))
+
+    async def turn(
+        self, session: SessionKey | str, input: str | Input, *, context: C | None = None,
+        options: Sequence[object] = (), history: Any = None, busy: Busy = "queue",
+    ) -> TurnResult[O]:  # fmt: skip
+        """Accepts an input and waits for its turn. Leaving early does not stop it: the turn is the host's.
+
+        Raises what `Agent.turn` raises. After a ModelError without ``result`` the input is still accepted, and tried
+        again by and by.
+        """
+        asked = Asked(context=context, options=tuple(options), history=history)
+        ticket = await self._desk.send(session, input, busy, asked)
+        return cast(TurnResult[O], await ticket.result())
+
+    def turn_stream(
+        self, session: SessionKey | str, input: str | Input, *, context: C | None = None,
+        options: Sequence[object] = (), history: Any = None, busy: Busy = "queue",
+    ) -> HostStream[O]:  # fmt: skip
+        """The same turn, read while it runs. Leaving the stream early lets the turn go on."""
+        asked = Asked(context=context, options=tuple(options), history=history)
+
+        async def run(emit: Callable[[Delta], None], began: Callable[[Turn], None]) -> TurnResult[O]:
+            ticket = await self._desk.send(session, input, busy, self._desk.listened(asked, emit))
+            return cast(TurnResult[O], await ticket.result())
+
+        return HostStream(run)
+
+    def turn_sync(self, session: SessionKey | str, input: str | Input, **given: Any) -> TurnResult[O]:
+        """`turn` for code without an event loop. The host then belongs to the loop in the background."""
+        from onrecord.sync import run
+
+        return run(self.turn(session, input, **given))
+
+    def turn_stream_sync(
+        self, session: SessionKey | str, input: str | Input, **given: Any
+    ) -> Iterator[str | TurnResult[O]]:
+        """Pieces of text as they arrive, and last the result."""
+        from onrecord.sync import stream
+
+        return stream(lambda: self.turn_stream(session, input, **given))
+
+    async def answer(
+        self, session: SessionKey | str, answer: Answered, *, caller: Caller | None = None, context: C | None = None
+    ) -> TurnResult[O]:
+        """Answers the open question of a paused turn. With ``caller``, UsageError for one it is not put to."""
+        if caller is not None:
+            await check_audience(self.store, session, answer, caller)
+        return await self.turn(session, answer, context=context)
+
+    async def interrupt(self, session: SessionKey | str, by: Interruption) -> str:
+        """Stops the turn that ``by.turn`` names, or the running one. Waits until that is stored.
+
+        ``recorded``; ``seen`` for an interruption with an id that came before; ``unknown`` for a turn that is not
+        running and not in the conversation. Of a turn that closed before its words were heard, ``by.heard`` says how
+        far they were.
+        """
+        return await self._desk.interrupt(session, by)
+
+    # ---- what waits
+
+    async def pending(self, session: SessionKey | str) -> list[Row]:
+        """The rows of a session's inbox: running, waiting, timed and parked ones."""
+        return await self._desk.pending(session)
+
+    async def cancel_pending(self, session: SessionKey | str, keys: Sequence[str] | None = None) -> int:
+        """Deletes inputs that nobody has begun to take (None: all of the session; timers included). How many."""
+        return await self._desk.cancel(session, keys)
+
+    def live(
+        self, session: SessionKey | str, *, after: int = -1, place: Place | None = None
+    ) -> AsyncGenerator[LiveItem, None]:
+        """What happens in a session: committed entries behind number ``after``, and running text, until closed.
+
+        After a reconnect give the last ``entry.seq`` and the last `Progress.place`: nothing is missing, and nothing
+        comes twice. Of turns that other processes run only committed entries come.
+        """
+        return self._desk.live(session, after, place)
+
+    # ---- history
+
+    async def edit_result(
+        self, session: SessionKey | str, message: str, call: str, result: Sequence[Part], *, by: str
+    ) -> TurnResult[Any]:
+        """Another result for a tool call; see `onrecord.session.history.edit_result`."""
+        return await self._desk.change(session, "edit", by, message=message, call=call, value=result)
+
+    async def remove(self, session: SessionKey | str, message: str, *, by: str) -> TurnResult[Any]:
+        """The conversation without a message; the record keeps what it was."""
+        return await self._desk.change(session, "remove", by, message=message)
+
+    async def import_history(
+        self, session: SessionKey | str, messages: Sequence[Message], *, by: str
+    ) -> TurnResult[Any]:
+        """Messages from elsewhere, behind the present ones."""
+        return await self._desk.change(session, "import", by, value=messages)
+
+    async def reset(self, session: SessionKey | str, *, by: str) -> None:
+        """An empty conversation and empty data, at once: what runs or waits stores nothing of the old one."""
+        await self._desk.reset(session, by)
+
+    # ---- its life
+
+    async def work(self) -> None:
+        """Serves what is due until the host is closed: for processes that do nothing else."""
+        self._desk.start()
+        await self._desk.closed.wait()
+
+    async def close(self, *, drain_s: float = 30.0) -> None:
+        """Takes no more rows, lets running turns end within ``drain_s`` seconds, gives the others back.
+
+        The store stays open: it may serve others. Safe to call twice.
+        """
+        await self._desk.close(drain_s)
+
+    async def __aenter__(self) -> Self:
+        self._desk.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

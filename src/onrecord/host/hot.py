@@ -1,0 +1,47 @@
+"""HotSessions: the sessions used last, so that a warm turn reads one row however long its history is."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from onrecord.conversation.identity import SessionKey
+from onrecord.session.session import Session
+
+__all__ = ("HotSessions",)
+
+
+class HotSessions:
+    """Keeps at most ``sessions`` sessions of at most ``messages`` messages together, the latest used.
+
+    Nothing here is trusted: a store is asked whether a kept session is still what it holds (``load(known=)``).
+    """
+
+    def __init__(self, sessions: int = 256, messages: int = 200_000) -> None:
+        self._limit, self._limit_messages = sessions, messages
+        self._kept: OrderedDict[SessionKey, Session] = OrderedDict()
+        self._messages = 0
+
+    def get(self, key: SessionKey) -> Session | None:
+        """The session as it was last seen here."""
+        session = self._kept.get(key)
+        if session is not None:
+            self._kept.move_to_end(key)
+        return session
+
+    def put(self, session: Session) -> None:
+        """Keeps this state of the session instead of an older one; the least used ones make room."""
+        self.drop(session.key)
+        self._kept[session.key] = session
+        self._messages += len(session.conversation.messages)
+        while self._kept and (len(self._kept) > self._limit or self._messages > self._limit_messages):
+            _, oldest = self._kept.popitem(last=False)
+            self._messages -= len(oldest.conversation.messages)
+
+    def drop(self, key: SessionKey) -> None:
+        """Forgets a session."""
+        old = self._kept.pop(key, None)
+        if old is not None:
+            self._messages -= len(old.conversation.messages)
+
+    def __len__(self) -> int:
+        return len(self._kept)

@@ -1,0 +1,35 @@
+"""Who may answer: a question is put to an audience, and no front end can forget that."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from onrecord.conversation.identity import SessionKey, session_key
+from onrecord.conversation.inputs import Answered
+from onrecord.errors import UsageError
+from onrecord.session.store import Store
+
+__all__ = ("Caller", "check_audience")
+
+
+class _Who(Struct, frozen=True):
+    name: str
+
+
+class Caller(_Who, frozen=True, kw_only=True):
+    """Who answers, as the front end knows them, and the audiences they belong to."""
+
+    audiences: frozenset[str] = frozenset({"speaker"})
+
+
+async def check_audience(store: Store, session: SessionKey | str, answer: Answered, caller: Caller) -> None:
+    """UsageError unless the open question is put to somebody like the caller. A stale answer is left to its turn."""
+    held = await store.load(session_key(session))
+    question = None if held is None else held.question
+    if question is None or question.key != answer.key or question.audience in caller.audiences:
+        return
+    raise UsageError(
+        f"the open question is put to {question.audience!r}, which {caller.name!r} is not",
+        code="not-the-audience",
+        hint="somebody of that audience has to answer",
+    )

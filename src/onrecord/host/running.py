@@ -1,0 +1,115 @@
+"""Running: a row that this host is taking at this moment; Ticket: what somebody who sent an input holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic
+
+from msgspec import Struct
+
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Interruption
+from onrecord.host.live import Draft
+from onrecord.session.inbox import Row
+from onrecord.session.session import Session
+from onrecord.turn.result import O, TurnResult
+from onrecord.turn.turn import Turn
+
+__all__ = ("Asked", "Name", "Running", "Ticket", "name_of")
+
+Name = tuple[SessionKey, str]
+"""What a row of the inbox is known by: its session and its key."""
+
+
+def name_of(row: Row) -> Name:
+    """The row's name in its box."""
+    return (row.session, row.key)
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What the sender of an input gave beside it. It wins over ``given`` for takes in this process."""
+
+    context: object = None
+    options: tuple[object, ...] = ()
+    history: Any = None
+    draft: Draft | None = None
+
+
+class Running:
+    """One row, from its lease to its commit. One task takes it; the heartbeat and `Host.interrupt` reach in."""
+
+    __slots__ = (
+        "asked", "draft", "has_ended", "interruption", "is_lost", "is_stopped", "row", "session", "task", "turn",
+    )  # fmt: skip
+
+    def __init__(self, row: Row, session: Session | None, asked: Asked) -> None:
+        self.row, self.session, self.asked = row, session, asked
+        self.draft = asked.draft or Draft()
+        self.task: asyncio.Task[None] | None = None
+        self.turn: Turn | None = None
+        self.interruption = row.cancel
+        self.has_ended = self.is_lost = self.is_stopped = False
+
+    def began(self, turn: Turn) -> None:
+        """The take has opened its turn."""
+        self.turn, self.has_ended = turn, False
+        self.draft.turn, self.draft.take = turn.id, turn.take
+
+    def ended(self) -> None:
+        """The take is over; what it came to is being stored."""
+        self.turn, self.has_ended = None, True
+
+    def interrupt(self, by: Interruption) -> bool:
+        """Stops the take, also one that is about to begin; False where it has ended, or is stopped already."""
+        if self.has_ended:
+            return False
+        if self.turn is not None:
+            return self.turn.interrupt(by)
+        taken = self.interruption is None
+        self.interruption = self.interruption or by
+        return taken
+
+    def lose(self) -> None:
+        """Somebody else has the row now: the take is left, and nothing of it is stored."""
+        self.is_lost = True
+        self._leave()
+
+    def stop(self) -> None:
+        """The host closes: the take is left, and its row given back."""
+        self.is_stopped = True
+        self._leave()
+
+    def _leave(self) -> None:
+        # Once it is being stored, the store decides: it compares leases, and finishes what it began.
+        if self.task is not None and not self.has_ended:
+            self.task.cancel()
+
+
+class Ticket(Generic[O]):
+    """An accepted input. ``is_new`` is False when a row of this key was there before: then this is its ticket too.
+
+    `result` waits for the turn, whichever process takes it; dropping the ticket changes nothing.
+    """
+
+    def __init__(
+        self, row: Row, ended: asyncio.Future[TurnResult[Any]], withdraw: Callable[[], Awaitable[bool]], *, is_new: bool
+    ) -> None:
+        self.session, self.key, self.number, self.is_new = row.session, row.key, row.n, is_new
+        self._ended, self._withdraw = ended, withdraw
+
+    async def result(self) -> TurnResult[O]:
+        """What the turn came to. Raises what `Agent.turn` raises, and TurnParked when its row was set aside."""
+        return await asyncio.shield(self._ended)
+
+    async def cancel(self) -> bool:
+        """Takes the input back: one that waits is deleted, a running turn is interrupted. False when it is too late."""
+        return await self._withdraw()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the turn has ended."""
+        return self._ended.done()
+
+    def __repr__(self) -> str:
+        return f"Ticket({self.session.id!r}, number={self.number}, is_new={self.is_new})"

@@ -1,0 +1,83 @@
+"""Setup: what all parts of a host share; Given: what a turn that starts by itself is given."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from onrecord.conversation.conversation import Conversation
+from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.conversation.inputs import Input, Said
+from onrecord.conversation.messages import Message
+from onrecord.conversation.outgoing import Outgoing
+from onrecord.errors import ConfigurationError, UsageError
+from onrecord.jsonio import Json
+from onrecord.session.store import Store
+from onrecord.turn.effects import Effects
+from onrecord.turn.plan import Plan
+
+__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "log")
+
+C = TypeVar("C")
+
+log = logging.getLogger("onrecord.host")
+
+LADDER: tuple[float, ...] = (60.0, 300.0, 900.0, 3600.0, 21600.0)
+"""Seconds until a turn whose model failed is tried again, rung by rung; then its row is parked."""
+
+CRASHES = 6
+"""Takes of one row that nobody heard of again, after which the row is parked."""
+
+
+class Given(Struct, Generic[C], frozen=True, kw_only=True):
+    """What a turn gets that the row does not hold: the context of its tools, more options, another history.
+
+    ``owner`` is whose a new session becomes.
+    """
+
+    context: C | None = None
+    options: tuple[object, ...] = ()
+    history: Conversation | Sequence[Message | Mapping[str, Json]] | None = None
+    owner: Identity | None = None
+
+
+Give = Callable[[SessionKey, Input], Awaitable[Given[Any]]]
+Deliver = Callable[[SessionKey, Outgoing], Awaitable[None]]
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """A host's parts and figures. ``name`` owns its leases; times are in seconds."""
+
+    plan: Plan
+    plans: Mapping[str, Plan]
+    store: Store
+    effects: Effects
+    name: str
+    given: Give | None
+    deliver: Deliver | None
+    retry: tuple[float, ...]
+    turns: int
+    lease_s: float
+    poll_s: float
+
+    def __post_init__(self) -> None:
+        """ConfigurationError for figures that cannot work."""
+        if self.turns < 1 or self.lease_s <= 0 or self.poll_s <= 0:
+            raise ConfigurationError("turns=, lease_s= and poll_s= of a host are greater than 0")
+        if any(wait < 0 for wait in self.retry):
+            raise ConfigurationError("retry= of a host holds seconds, none of them negative")
+
+    def plan_of(self, input: Input) -> Plan:
+        """The agent that the input asks for by name, or the host's own. UsageError for a name nobody has."""
+        if not isinstance(input, Said) or not input.agent:
+            return self.plan
+        found = self.plans.get(input.agent)
+        if found is None:
+            known = ", ".join(sorted(self.plans)) or "no others"
+            raise UsageError(
+                f"this host has no agent {input.agent!r}", code="unknown-agent", hint=f"agents= names {known}"
+            )
+        return found

@@ -1,0 +1,268 @@
+"""Taking one leased row: the turn, and the one commit that stores it and deletes the row.
+
+What each end leaves (architecture, §7): closed and paused turns are stored whole; interrupted and refused ones store
+what people saw; a model that failed before anything was shown stores nothing, and the row is due again; a row that
+nobody can handle is parked. Nothing is final before its commit.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from onrecord.conversation.conversation import Conversation
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started, Woke, row_key
+from onrecord.conversation.outgoing import Outcome
+from onrecord.errors import (
+    LeaseLost,
+    ModelError,
+    OnrecordError,
+    SessionConflict,
+    StoreError,
+    TurnError,
+    TurnParked,
+    UsageError,
+)
+from onrecord.host.hot import HotSessions
+from onrecord.host.options import decode_options
+from onrecord.host.running import Running
+from onrecord.host.setup import CRASHES, Given, Setup, log
+from onrecord.host.unfinished import after_conflict, parked_change
+from onrecord.host.upkeep import apply_upkeep
+from onrecord.session.inbox import Row, outgoing_row, wake_row
+from onrecord.session.session import Session
+from onrecord.session.store import Change
+from onrecord.turn.plan import Plan
+from onrecord.turn.result import TurnResult
+from onrecord.turn.take import Order, take
+
+__all__ = ("GivenBack", "take_row")
+
+_CONFLICTS = 3
+"""How often a take is begun anew because its session changed meanwhile."""
+
+_HOPELESS = frozenset({"invalid", "content", "context"})
+"""Kinds of ModelError that the same input meets again, however long one waits."""
+
+_UNSTORABLE = frozenset({"store-change", "store-row"})
+"""Codes of errors that tell of the turn, not of the store."""
+
+_TROUBLE = timedelta(seconds=5)
+"""How long a turn waits that its store could not keep."""
+
+_INPUTS = (Said, Happened, Started, Woke, Answered)
+
+
+class GivenBack(Exception):
+    """The row goes back to the inbox; ``error`` is what the sender is told, if anything."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__()
+        self.error = error
+
+
+async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResult[Any]:
+    """Takes the row to its end. Raises what the sender is told; LeaseLost when nothing of it counts."""
+    row = running.row
+    base = await _loaded(setup, hot, running)
+    if not isinstance(row.body, _INPUTS):
+        return await _kept_up(setup, hot, running, base)
+    if row.attempt - row.clean > CRASHES:
+        error = TurnParked(row.session.id, "out-of-attempts")
+        raise await park(setup, hot, running, base, "out-of-attempts", error)
+    for attempt in range(_CONFLICTS + 1):
+        result, failure = await _taken(setup, hot, running, base, row.body)
+        try:
+            result = await _stored(setup, hot, running, result, _change(setup, row, result))
+        except LeaseLost:
+            raise
+        except SessionConflict:
+            hot.drop(row.session)
+            base = await setup.store.load(row.session)
+            if running.draft.was_read or attempt == _CONFLICTS:
+                return await _ended_by_conflict(setup, hot, running, result, base)
+            continue
+        except StoreError as error:
+            if error.code in _UNSTORABLE:  # it would not fit the next time either
+                raise await park(setup, hot, running, base, error.code, error) from None
+            await _give_back(setup, row)
+            raise
+        if failure is not None:
+            failure.result = result
+            raise failure
+        return result
+    raise AssertionError("a take ends or raises")
+
+
+async def _kept_up(setup: Setup, hot: HotSessions, running: Running, base: Session | None) -> TurnResult[Any]:
+    """An interruption of a closed turn, or a change of history. One that does not fit leaves nothing behind."""
+    running.ended()
+    for attempt in range(_CONFLICTS + 1):
+        try:
+            change, told = apply_upkeep(running.row, base, setup)
+        except UsageError:
+            await setup.store.done(running.row)
+            raise
+        try:
+            return await _stored(setup, hot, running, told, change)
+        except SessionConflict:
+            if attempt == _CONFLICTS:
+                raise
+            base = await setup.store.load(running.row.session)
+    raise AssertionError("a change is stored or raises")
+
+
+async def _give_back(setup: Setup, row: Row) -> None:
+    """The store could not keep the turn: it is taken anew soon, if the store can keep at least that."""
+    with suppress(StoreError):
+        await setup.store.again(row, due=setup.effects.now() + _TROUBLE, rung=row.rung, floor=row.floor)
+
+
+async def _loaded(setup: Setup, hot: HotSessions, running: Running) -> Session | None:
+    if running.session is not None:
+        return running.session
+    return await setup.store.load(running.row.session, known=hot.get(running.row.session))
+
+
+async def _taken(
+    setup: Setup, hot: HotSessions, running: Running, base: Session | None, input: Input
+) -> tuple[TurnResult[Any], TurnError | ModelError | None]:
+    """One take. What is to be stored of it, and the error it ended with; or the row is given back or parked."""
+    row = running.row
+    try:
+        plan = setup.plan_of(input)
+        order = await _order(setup, running, plan, base, input)
+        return await take(plan, order, setup.effects), None
+    except ModelError as error:
+        if error.result is not None:
+            return error.result, error
+        await _later(setup, hot, running, base, error)
+        raise GivenBack(error) from None
+    except TurnError as error:
+        if error.result is not None:
+            return error.result, error
+        raise await park(setup, hot, running, base, error.code, error) from None
+    except StoreError:
+        raise
+    except OnrecordError as error:  # called wrongly: the same input would meet it again
+        raise await park(setup, hot, running, base, error.code, error) from None
+    except Exception as error:  # noqa: BLE001 - `given` and the like are the application's: they may recover
+        log.warning("a turn could not begin: %s", type(error).__name__, extra={"row": row.n})
+        await _later(setup, hot, running, base, error)
+        raise GivenBack(error) from None
+    finally:
+        running.ended()
+
+
+async def _order(setup: Setup, running: Running, plan: Plan, base: Session | None, input: Input) -> Order:
+    row, asked, draft = running.row, running.asked, running.draft
+    given = Given[Any]() if setup.given is None else await setup.given(row.session, input)
+    if base is None:
+        base_or_key: Session | SessionKey = row.session
+        if given.owner is not None:
+            base_or_key = Session(key=row.session, owner=given.owner, digest_key=setup.effects.nonce())
+    else:
+        base_or_key = base
+    options = asked.options or (*decode_options(row.options, plan.options), *given.options)
+    return Order(
+        input=input, session=base_or_key, context=given.context if asked.context is None else asked.context,
+        options=tuple(options), history=_history(given.history if asked.history is None else asked.history),
+        row=row.key, number=row.n, attempt=row.attempt, emit=draft.add, began=running.began,
+        interrupted=running.interruption, was_read=lambda: draft.was_read, may_retry=bool(setup.retry),
+    )  # fmt: skip
+
+
+def _history(history: Any) -> Conversation | None:
+    if history is None or isinstance(history, Conversation):
+        return history
+    from onrecord.conversation.transcript import messages_from
+
+    return Conversation.of(messages_from(history))
+
+
+def _change(setup: Setup, row: Row, result: TurnResult[Any]) -> Change | None:
+    """What the commit stores: the turn, its wakes, and its messages where somebody delivers them."""
+    if not result.changed:
+        return None
+    out = () if setup.deliver is None else tuple(outgoing_row(row.session, m) for m in result.messages)
+    gone = (*result.disarmed, *(wake.replaces for wake in result.wakes if wake.replaces))
+    put = (*(wake_row(row.session, wake) for wake in result.wakes), *out)
+    return replace(result.change(), put=put, drop=tuple(row_key(Woke(key), "") for key in gone))
+
+
+async def _stored(
+    setup: Setup, hot: HotSessions, running: Running, result: TurnResult[Any], change: Change | None
+) -> TurnResult[Any]:
+    row = running.row
+    if change is None:
+        if not await setup.store.done(row):
+            raise _lost(row)
+        return result
+    session = await setup.store.commit(replace(change, taken=row))
+    hot.put(session)
+    return replace(result, session=session)
+
+
+async def _ended_by_conflict(
+    setup: Setup, hot: HotSessions, running: Running, result: TurnResult[Any], newer: Session | None
+) -> TurnResult[Any]:
+    """The session changed under a turn whose text people have read: it ends interrupted, and its text stays theirs."""
+    row = running.row
+    kept = after_conflict(setup, row, result, newer)
+    if kept is None:  # reset or erased meanwhile: nothing of it is wanted any more
+        line = Outcome(kind="input", status="ignored", code="session-reset", key=row.key, message="taken too late")
+        told = TurnResult[Any](status="ignored", session=newer, changed=False, base=newer, lines=(line,))
+        return await _stored(setup, hot, running, told, None)
+    return await _stored(setup, hot, running, kept, kept.change())
+
+
+async def _later(setup: Setup, hot: HotSessions, running: Running, base: Session | None, error: Exception) -> None:
+    """Gives the row back for a later try, or parks it when it has none left."""
+    row, now = running.row, setup.effects.now()
+    hopeless = isinstance(error, ModelError) and error.kind in _HOPELESS
+    if hopeless or row.rung >= len(setup.retry):
+        code = error.code if isinstance(error, OnrecordError) else "given-failed"
+        raise await park(setup, hot, running, base, code if hopeless else "retries-used-up", error)
+    rung, due = row.rung, row.retry_at
+    if due is None or now >= due:  # else it was pulled forward by a new message, which costs it nothing
+        rung, due = rung + 1, now + timedelta(seconds=setup.retry[rung])
+    floor = _floor(error, now)
+    due = due if floor is None else max(due, floor)
+    if not await setup.store.again(row, due=due, rung=rung, floor=floor):
+        raise _lost(row)
+
+
+def _floor(error: Exception, now: Any) -> Any:
+    """The instant before which the provider wants no other call."""
+    if not isinstance(error, ModelError):
+        return None
+    waits = [] if error.retry_after is None else [now + timedelta(seconds=error.retry_after)]
+    return max([*waits, *([] if error.reset_at is None else [error.reset_at])], default=None)
+
+
+async def park(
+    setup: Setup, hot: HotSessions, running: Running, base: Session | None, why: str, error: Exception
+) -> Exception:
+    """Sets the row aside, and says so in the record. What the sender is told."""
+    row = running.row
+    running.ended()
+    log.warning("a row was parked: %s", why, extra={"row": row.n, "code": why})
+    try:
+        session = await setup.store.commit(parked_change(setup, row, base, why, error))
+        hot.put(session)
+    except SessionConflict:  # the record goes on elsewhere; setting the row aside matters more than saying so
+        hot.drop(row.session)
+        if not await setup.store.park(row, why=why):
+            raise _lost(row) from None
+    return error
+
+
+def _lost(row: Row) -> LeaseLost:
+    return LeaseLost(
+        f"row {row.n} of session {row.session.id!r} is no longer leased to this take",
+        hint="nothing of it is stored; whoever has the row now takes it anew",
+    )
