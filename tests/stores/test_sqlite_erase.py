@@ -14,7 +14,7 @@ from onrecord.stores import SqliteStore, sqlite_erase
 from onrecord.testing.conformance.asking import loaded
 from onrecord.testing.conformance.erasable import Canary, everything, folds, waiting
 from onrecord.testing.conformance.samples import turn
-from tests.stores.filled import intact
+from tests.stores.filled import TO_FIRST_SCHEMA, intact
 
 pytestmark = pytest.mark.integration
 
@@ -223,11 +223,7 @@ async def test_owners_and_parents_of_an_older_file_are_known(tmp_path: Path) -> 
         await store.commit(turn(Session(key=SessionKey("p"), owner=owner)))
         await store.commit(turn(Session(key=SessionKey("p/c"), parent="p")))
     db = sqlite3.connect(path)
-    for sql in (
-        "drop index sessions_of", "drop index sessions_below", "alter table sessions drop column owner",
-        "alter table sessions drop column parent", "drop table rows", "pragma user_version=1",
-    ):  # fmt: skip
-        db.execute(sql)
+    db.executescript(TO_FIRST_SCHEMA)
     db.close()
     async with SqliteStore(path) as store:
         assert (await store.erase(owner, why="asked")).sessions == 2
