@@ -12,7 +12,7 @@ from onrecord.session.erasure import Retention
 from onrecord.session.session import Session
 from onrecord.stores import SqliteStore, sqlite_erase
 from onrecord.testing.conformance.asking import loaded
-from onrecord.testing.conformance.erasable import Canary, everything, folds, waiting
+from onrecord.testing.conformance.erasable import Canary, cut_short, everything, folds, waiting
 from onrecord.testing.conformance.samples import turn
 from tests.stores.filled import TO_FIRST_SCHEMA, intact
 
@@ -36,6 +36,7 @@ async def lived(store: SqliteStore, canary: Canary, key: SessionKey = KEY) -> Se
         assert known is not None
         await store.commit(turn(known, "kept", "kept " * 200))
         session = await store.commit(everything(session, canary))
+        session = await store.commit(cut_short(session, canary))
         session = await store.commit(turn(session, f"{canary('long')} " * 300))
     await waiting(store, key, canary)
     canary.made += ["canary-digest-key"]
@@ -152,7 +153,7 @@ async def test_another_process_at_rest_keeps_nothing(tmp_path: Path) -> None:
     canary = Canary()
     async with SqliteStore(tmp_path / "s.db") as store, SqliteStore(tmp_path / "s.db") as other:
         await lived(store, canary)
-        assert (await loaded(other, KEY)).version == 24
+        assert (await loaded(other, KEY)).version == 36
         assert (await store.erase(KEY, why="asked")).remains == ()
         assert found(tmp_path, canary.made) == set()
         assert not (await loaded(other, KEY)).conversation.messages
