@@ -16,6 +16,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Question, Said, Woke, row_key
 from onrecord.conversation.messages import ContextMessage, Continuation, Round, ToolCall
 from onrecord.conversation.outgoing import Outgoing, Wake
+from onrecord.errors import ModelError
 from onrecord.record import kinds
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import Pending
@@ -97,7 +98,7 @@ def cut_short(session: Session, canary: Canary) -> Change:
         id=f"{name}/i", cause=canary("cause"), of=name, shown=(Text(canary("cut")),), receipt={"r": canary("heard")}
     )  # fmt: skip
     ended = changed(session, entries_of(session, (opened, said, heard), turn=name))
-    failed = kinds.TurnFailed(code="model", error="ModelError", shown=(Text(canary("failed")),))
+    failed = kinds.TurnFailed(code=ModelError.default_code, error="ModelError", shown=(Text(canary("failed")),))
     more = entries_of(ended.session, (opened, failed), turn=f"{name}f")
     return replace(changed(ended.session, more), entries=(*ended.entries, *more), kept=0,
                    messages=tuple(land(ended.session, more).conversation.messages))  # fmt: skip
