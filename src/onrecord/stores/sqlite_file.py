@@ -15,7 +15,6 @@ import atexit
 import os
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from onrecord.errors import MissingDependency, StoreError
 from onrecord.stores import sqlite_schema
-from onrecord.stores.sqlite_faults import fault, moved, passing, unfit
+from onrecord.stores.sqlite_faults import fault, is_busy, moved, passing, unfit
 from onrecord.stores.sqlite_schema import connect
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ __all__ = ("SqliteFile", "transaction")
 T = TypeVar("T")
 
 _AT_ONCE = 32
-"""Acts that are looked at together."""
+"""Acts that share a transaction at most."""
 
 _WAIT_S, _LONGEST_WAIT_S = 0.0001, 0.005
 _CLOSING_S = 0.002
@@ -147,26 +146,42 @@ class _Served:
         self.identity = (0, 0)
         self.fixed = False
 
-    def do(self, jobs: Sequence[_Job], connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
-        """Does jobs in their order and returns the connection to go on with."""
-        jobs = [job for job in jobs if not job.answer.cancelled()]
-        if len(jobs) > 1 and connection is not None and self._share(jobs, connection):
+    def do(self, job: _Job, queue: _Queue, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
+        """Does a job, with those behind it that share its transaction. Returns the connection to go on with."""
+        jobs = [job]
+        if job.shares and connection is not None and self._share(jobs, queue, connection):
             return connection
-        for job in jobs:
-            connection = self._do(job, connection)
+        for one in jobs:
+            connection = self._do(one, connection)
         return connection
 
-    def _share(self, jobs: Sequence[_Job], connection: sqlite3.Connection) -> bool:
-        """Does them in one transaction. False, and nothing has happened, where that does not go well."""
+    def _share(self, jobs: list[_Job], queue: _Queue, connection: sqlite3.Connection) -> bool:
+        """Does jobs in one transaction, and adds those that come until it is committed.
+
+        False, and nothing has happened, where that does not go well.
+        """
+        import sqlite3
+
         if self.identity != _identity(self.path):
             return False
+        values = list[object]()
 
-        def act(connection: sqlite3.Connection) -> list[object]:
+        def act(connection: sqlite3.Connection) -> None:
+            values.clear()
             with transaction(connection):
-                return [job.act(connection) for job in jobs]
+                for job in jobs:  # which grows
+                    values.append(job.act(connection))
+                    if len(values) == len(jobs) and (more := queue.sharing(len(jobs))) is not None:
+                        jobs.append(more)
 
         try:
-            values = _patiently(act, connection)
+            _patiently(act, connection)
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                return False
+            for job in jobs:  # all of them have waited for as long as one does
+                job.tell(None, fault(error, self.path))
+            return True
         except Exception:  # noqa: BLE001 - each of them meets its own error, on its own
             return False
         told: dict[asyncio.AbstractEventLoop, list[_Answer]] = {}
@@ -224,8 +239,7 @@ def _patiently(act: Callable[[sqlite3.Connection], T], connection: sqlite3.Conne
         except sqlite3.OperationalError as error:
             now = time.monotonic()
             deadline = deadline or now + sqlite_schema.BUSY_S
-            name = str(getattr(error, "sqlite_errorname", ""))
-            if not name.startswith("SQLITE_BUSY") or now > deadline:
+            if not is_busy(error) or now > deadline:
                 raise
         time.sleep(wait)
         wait = min(wait * 1.25, _LONGEST_WAIT_S)
@@ -247,27 +261,40 @@ def _identity(path: str) -> tuple[int, int]:
     return (found.st_dev, found.st_ino)
 
 
+class _Queue:
+    """Jobs as they come; read by one thread. None is the last one."""
+
+    __slots__ = ("_coming", "_next")
+
+    def __init__(self, coming: SimpleQueue[_Job | None]) -> None:
+        self._coming = coming
+        self._next = list[_Job | None]()
+
+    def next(self) -> _Job | None:
+        """Waits for a job that somebody still waits for."""
+        while True:
+            job = self._next.pop() if self._next else self._coming.get()
+            if job is None or not job.answer.cancelled():
+                return job
+
+    def sharing(self, place: int) -> _Job | None:
+        """The next one, if it is there and shares a transaction that has that many already."""
+        if place < _AT_ONCE and not self._next and not self._coming.empty():
+            job = self._coming.get()
+            if job is not None and job.shares and not job.answer.cancelled():
+                return job
+            self._next.append(job)
+        return None
+
+
 def _serve(jobs: SimpleQueue[_Job | None], served: _Served) -> None:
     # The connection lives in this frame alone: a forked child has no such frame, so it never closes it.
     connection: sqlite3.Connection | None = None
-    waiting = deque[_Job | None]()
-    while some := _next(waiting, jobs):
-        connection = served.do(some, connection)
-        del some  # a store at rest must not keep its last change alive
+    queue = _Queue(jobs)
+    while (job := queue.next()) is not None:
+        connection = served.do(job, queue, connection)
+        del job  # a store at rest must not keep its last change alive
     _let_go(connection)
-
-
-def _next(waiting: deque[_Job | None], jobs: SimpleQueue[_Job | None]) -> list[_Job]:
-    """The next job, with those right behind it that may share its transaction; none: that is all."""
-    if not waiting:
-        waiting.append(jobs.get())
-    while len(waiting) < _AT_ONCE and not jobs.empty():
-        waiting.append(jobs.get())
-    some = list[_Job]()
-    while waiting and (job := waiting[0]) is not None and (not some or (job.shares and some[0].shares)):
-        some.append(job)
-        waiting.popleft()
-    return some
 
 
 @contextmanager
