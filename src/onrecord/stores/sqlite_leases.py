@@ -92,8 +92,8 @@ _NEXT_DUE = f"""
         (select min(lease_until) from rows where lease_until>:now and box=:box)"""
 
 _PUT = "insert into rows(tenant, session, box, key, kind, body, options, due) values"
-# A take of it that runs at this moment loses its lease, for the row has no owner now. The count goes on, as the fence of
-# takes to come.
+# A take of it that runs at this moment loses its lease, for the row has no owner now. The count goes on, as the fence
+# of takes to come.
 _ARM = f"""on conflict(tenant, session, box, key) do update set kind=excluded.kind, body=excluded.body,
     options=excluded.options, due=excluded.due, clean=attempt, rung=0, owner='', lease_until=null, retry_at=null,
     floor=null, cancel=null, dead='' where not excluded.{_IS_OUT}"""
