@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -140,8 +141,8 @@ def test_a_question_is_put_left_and_answered_in_another_process(folder: Path) ->
     assert kept.pending is None
 
 
-def test_a_kill_in_mid_reply_leaves_the_session_as_it_was(folder: Path) -> None:
-    """Nothing of the turn is stored, the file is whole, and the next process goes on from the turn before."""
+def test_a_chat_killed_in_mid_reply_goes_on_at_the_next_start(folder: Path) -> None:
+    """Nothing of the reply was stored, the message was: the next process says so, and answers it before all else."""
     with Person(*command("chat", "cli_paced.py", "--store", "t.db"), folder=folder) as person:
         person.sees("> ")
         person.types("one")
@@ -154,9 +155,12 @@ def test_a_kill_in_mid_reply_leaves_the_session_as_it_was(folder: Path) -> None:
     ran = started("chat", "cli_paced.py", "--store", "t.db", stdin="two\n", folder=folder)
     assert ran.code == 0, ran
     assert "2 messages so far" in ran.out
+    assert re.search(
+        r"  going on with what was asked before the interruption:\n> slow\nword0 .*word99 \n> two\n", ran.out
+    )
     kept = stored(folder / "t.db")
     assert kept is not None
-    assert [m.text for m in kept.conversation.messages if isinstance(m, UserMessage)] == ["one", "two"]
+    assert [m.text for m in kept.conversation.messages if isinstance(m, UserMessage)] == ["one", "slow", "two"]
     assert started("record", "verify", folder / "t.db").code == 0
 
 

@@ -12,7 +12,7 @@ from onrecord.conversation.content import Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.messages import ContextMessage
 from onrecord.host.hot import HotSessions
-from onrecord.host.options import decode_options, encode_options
+from onrecord.host.row_options import decode_options, encode_options
 from onrecord.session.memory import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, raises
 from onrecord.turn.options import Silenced

@@ -85,12 +85,19 @@ class RowMachine(RuleBasedStateMachine):
                 first = told
                 numbers.update((one.n, one.n) for one in _rows(first))
             else:
-                known = {(one.session, one.box, one.key): one.n for one in _rows(first)}
+                known = {_name(one): one.n for one in _rows(first)}
                 for one in _rows(told):
-                    numbers.setdefault(known.get((one.session, one.box, one.key), 0), one.n)
+                    numbers.setdefault(known.get(_name(one), 0), one.n)
                 theirs = {n: mine for mine, n in numbers.items()}
                 assert _renumbered(told, theirs) == first
         return first
+
+    def rows(self, box: Box) -> list[Row]:
+        found: list[Row] = self.ask(lambda store: store.rows(box))
+        return found
+
+    def loaded(self, key: SessionKey) -> Any:
+        return self.ask(lambda store: store.load(key))
 
     def now(self, after: float | None) -> Any:
         return None if after is None else self.clock.at + timedelta(seconds=after)
@@ -116,7 +123,7 @@ class RowMachine(RuleBasedStateMachine):
     def came(self, one: Row) -> None:
         assert one.n > self.highest
         self.highest = one.n
-        self.there[one.session, one.box, one.key] = one.n
+        self.there[_name(one)] = one.n
 
     def leased(self, held: Row) -> None:
         """Nobody had the session, and no message before this one was left behind."""
@@ -148,7 +155,7 @@ class RowMachine(RuleBasedStateMachine):
             given = replace(given, key=f"{given.key}{body.content if isinstance(body, Said) else body.by}")
         wanted = None if lease is None else Lease(owner=lease, ttl=TTL)
         found = self.ask(lambda store: store.put(given, busy=busy, lease=wanted))
-        name = (session, given.box, given.key)
+        name = _name(given)
         if name in self.there:
             assert (found.is_new, found.leased, found.row.n) == (False, False, self.there[name])
         elif found.row is None:
@@ -172,6 +179,22 @@ class RowMachine(RuleBasedStateMachine):
         for held in found:
             self.leased(held)
 
+    @rule(session=sessions, key=names, text=st.booleans(), ms=st.sampled_from((0, 0, 15_000)))
+    def talk(self, session: SessionKey, key: str, text: bool, ms: int) -> None:
+        """Somebody writes, or a message goes out: the rows whose order counts."""
+        self.do_put(Said(key) if text else Outgoing(key=key, text="hi", after_ms=ms), session, None, "queue", None)
+
+    @rule(box=boxes, session=sessions, how=st.sampled_from(("done", "park", "again")), seconds=seconds)
+    def work(self, box: Box, session: SessionKey, how: str, seconds: float) -> None:
+        """Somebody takes the next row and ends it in one of the orderly ways."""
+        leases = len(self.leases)
+        self.do_lease(box, "w1", 1, session)
+        for held in self.leases[leases:]:
+            if how == "again":
+                self.do_again(held, seconds, None, 1)
+            else:
+                self.do_end(held, how == "park")
+
     @rule(box=boxes, session=sessions, interrupt=st.booleans())
     def crash(self, box: Box, session: SessionKey, interrupt: bool) -> None:
         """Somebody takes a row and is not heard of for longer than the lease; it may be interrupted."""
@@ -184,7 +207,10 @@ class RowMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), seconds=seconds, floor=maybe_seconds, rung=st.integers(0, 3))
     def again(self, data: st.DataObject, seconds: float, floor: float | None, rung: int) -> None:
-        held, due, until = self.drawn(data), self.now(seconds), self.now(floor)
+        self.do_again(self.drawn(data), seconds, floor, rung)
+
+    def do_again(self, held: Row, seconds: float, floor: float | None, rung: int) -> None:
+        due, until = self.now(seconds), self.now(floor)
         done = self.ask_about([held], lambda store, one: store.again(one, due=due, rung=rung, floor=until))
         assert done is self.is_good(held)
         if done:
@@ -193,13 +219,15 @@ class RowMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), park=st.booleans())
     def end(self, data: st.DataObject, park: bool) -> None:
-        held = self.drawn(data)
+        self.do_end(self.drawn(data), park)
+
+    def do_end(self, held: Row, park: bool) -> None:
         done = self.ask_about([held], lambda store, one: store.park(one, why="attempts") if park else store.done(one))
         assert done is self.is_good(held)
         if done and park:
             del self.good[held.session, held.box]
         elif done:
-            self.gone((held.session, held.box, held.key))
+            self.gone(_name(held))
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
@@ -267,14 +295,14 @@ class RowMachine(RuleBasedStateMachine):
         if held is not None and parked:
             del self.good[held.session, held.box]
         elif held is not None:
-            self.gone((held.session, held.box, held.key))
+            self.gone(_name(held))
         for name in {(key, "in", one) for one in drop} & set(self.there):
             if not self.is_running(name):
                 self.gone(name)
         for one in put:
-            name = (one.session, one.box, one.key)
+            name = _name(one)
             if name not in self.there:
-                (found,) = self.ask(lambda store, one=one: _named(store, one))
+                (found,) = [other for other in self.rows(one.box) if _name(other) == name]
                 self.came(found)
             elif one.box == "in" and (good := self.good.get(name[:2])) is not None and good.key == one.key:
                 del self.good[name[:2]]
@@ -290,13 +318,13 @@ class RowMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_accepted_is_lost_and_nothing_comes_of_itself(self) -> None:
-        found = [one for box in BOXES for one in self.ask(lambda store, box=box: store.rows(box))]
-        assert {(one.session, one.box, one.key): one.n for one in found} == self.there
+        found = [one for box in BOXES for one in self.rows(box)]
+        assert {_name(one): one.n for one in found} == self.there
 
     @invariant()
     def a_session_has_one_holder(self) -> None:
         for box in BOXES:
-            held = [one for one in self.ask(lambda store, box=box: store.rows(box)) if one.owner]
+            held = [one for one in self.rows(box) if one.owner]
             assert {(one.session, box): _fence(one) for one in held} == {
                 place: _fence(one) for place, one in self.good.items() if place[1] == box
             }
@@ -305,7 +333,7 @@ class RowMachine(RuleBasedStateMachine):
     @invariant()
     def sessions_are_what_was_committed(self) -> None:
         for key, known in self.states.items():
-            assert self.ask(lambda store, key=key: store.load(key)) == known[-1]
+            assert self.loaded(key) == known[-1]
 
     # ---- what is drawn
 
@@ -319,8 +347,8 @@ class RowMachine(RuleBasedStateMachine):
         return data.draw(st.lists(st.sampled_from([*keys, "nobody"]), max_size=3))
 
 
-async def _named(store: Store, wanted: Row) -> list[Row]:
-    return [one for one in await store.rows(wanted.box, wanted.session) if one.key == wanted.key]
+def _name(of: Row) -> Name:
+    return (of.session, of.box, of.key)
 
 
 async def _answer(said: Awaitable[Any]) -> Any:

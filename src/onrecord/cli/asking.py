@@ -13,7 +13,7 @@ from onrecord.errors import OnrecordError
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.session.session import Session
 
-__all__ = ("LATER", "Form", "Lines", "answer_to", "form_of", "put", "value_of", "yes_or_no")
+__all__ = ("ANSWER", "LATER", "Form", "Lines", "answer_to", "form_of", "put", "value_of", "yes_or_no")
 
 Form = Literal["approval", "fields", "free"]
 

@@ -7,17 +7,21 @@ import importlib.util
 import inspect
 import sys
 import traceback
+from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onrecord.agent import Agent
 from onrecord.cli.failure import Wrong, meant
 from onrecord.errors import OnrecordError
 
-__all__ = ("ModuleFailed", "agent_named")
+if TYPE_CHECKING:
+    from onrecord.host import Host
+
+__all__ = ("ModuleFailed", "agent_named", "function_named", "served_named")
 
 FORM = "write MODULE:AGENT, such as examples/hotel.py:agent or my_package.agents:concierge"
 
@@ -30,14 +34,66 @@ class ModuleFailed(OnrecordError):
 
 def agent_named(name: str, *, model: str | None = None) -> Agent[Any, Any]:
     """The agent, with another model where one is named. Wrong, ModuleFailed, ConfigurationError."""
+    found, where, attribute = _named(name)
+    if not isinstance(found, Agent):
+        raise Wrong(f"{where}:{attribute} is no agent but {_kind(found)}", hint=_offer(where, _agents_of(where)))
+    return found.with_(model=model) if model is not None else found
+
+
+def served_named(name: str) -> Agent[Any, Any] | Host[Any, Any]:
+    """The agent, or the host that has one. Wrong, ModuleFailed."""
+    from onrecord.host import Host
+
+    found, where, attribute = _named(name)
+    if not isinstance(found, (Agent, Host)):
+        told = f"{where}:{attribute} is neither an agent nor a host but {_kind(found)}"
+        raise Wrong(told, hint=_offer(where, _agents_of(where)))
+    return found
+
+
+def function_named(name: str, option: str) -> Callable[..., Awaitable[Any]]:
+    """The async function that an option names. Wrong, ModuleFailed."""
+    where, colon, attribute = name.rpartition(":")
+    if not colon or not where or not attribute:
+        raise Wrong(f"{option} {name!r} names no function", hint="write MODULE:FUNCTION, such as my_app.channel:send")
+    found: Any = _loaded(where)
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        raise Wrong(f"{where!r} has no {attribute!r}", hint=f"{option} wants an async function there")
+    called = found if inspect.isroutine(found) else getattr(found, "__call__", None)  # noqa: B004 - its kind is asked
+    if not inspect.iscoroutinefunction(called):
+        raise Wrong(f"{where}:{attribute} is no async function but {_kind(found)}", hint="declare it with async def")
+    function: Callable[..., Awaitable[Any]] = found
+    return function
+
+
+def _named(name: str) -> tuple[object, str, str]:
+    """What a name leads to, made where it is a function, with its parts."""
     where, colon, attribute = name.rpartition(":")
     if where and colon and not attribute:
         raise Wrong(f"{name!r} names nothing behind its colon", hint=FORM)
     if not where or not attribute or (len(where) == 1 and attribute.startswith(("/", "\\"))):
         where, attribute = name, ""  # no colon, or the one of a drive letter
-    module = _from_file(where) if _is_path(where) else _from_name(where)
-    agent = _agent(module, where, attribute)
-    return agent.with_(model=model) if model is not None else agent
+    return _found(_loaded(where), where, attribute)
+
+
+_modules = dict[str, ModuleType]()
+"""What was loaded, so that options that name one file share its objects."""
+
+
+def _loaded(where: str) -> ModuleType:
+    if where not in _modules:
+        _modules[where] = _from_file(where) if _is_path(where) else _from_name(where)
+    return _modules[where]
+
+
+def _agents_of(where: str) -> list[str]:
+    return [name for name, value in vars(_modules[where]).items() if isinstance(value, Agent)]
+
+
+def _kind(found: object) -> str:
+    return "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
 
 
 def _is_path(where: str) -> bool:
@@ -109,8 +165,8 @@ def _failed(where: str, error: BaseException, did: str = "cannot be imported:") 
     return ModuleFailed(f"{where!r} {did} {what}{at}", hint=hint)
 
 
-def _agent(module: ModuleType, where: str, attribute: str) -> Agent[Any, Any]:
-    agents = [name for name, value in vars(module).items() if isinstance(value, Agent)]
+def _found(module: ModuleType, where: str, attribute: str) -> tuple[object, str, str]:
+    agents = _agents_of(where)
     if not attribute:
         if len(agents) != 1 and not hasattr(module, "agent"):
             raise Wrong(f"which agent of {where!r} is not said", hint=_offer(where, agents))
@@ -124,10 +180,7 @@ def _agent(module: ModuleType, where: str, attribute: str) -> Agent[Any, Any]:
             raise Wrong(f"{where!r} has no {attribute!r}", hint=hint)
     if inspect.isroutine(found) or isinstance(found, partial):  # not a rule or a tool, which can be called as well
         found = _made(found, where, attribute)
-    if not isinstance(found, Agent):
-        kind = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
-        raise Wrong(f"{where}:{attribute} is no agent but {kind}", hint=_offer(where, agents))
-    return found
+    return found, where, attribute
 
 
 def _made(make: Any, where: str, attribute: str) -> object:

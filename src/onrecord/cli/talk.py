@@ -1,30 +1,39 @@
-"""A chat while it runs: lines in, turns out, every turn kept before the next one begins."""
+"""A chat while it runs: lines in, turns out, every turn kept before the next one begins.
+
+A host takes the turns, so that a message is accepted before its model is called, and survives this program.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-from contextlib import aclosing, suppress
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import Any
 
 from onrecord.agent import Agent
-from onrecord.cli.asking import answer_to, form_of, put
+from onrecord.cli.asking import ANSWER, answer_to, form_of, put
 from onrecord.cli.failure import FAILED, INTERRUPTED, OK, Wrong, debugging, said_of, tell
-from onrecord.cli.interrupts import on_interrupt
+from onrecord.cli.hosted import Hosted, shown_message
+from onrecord.cli.interrupts import Stopping, on_interrupt
 from onrecord.cli.loading import agent_named
 from onrecord.cli.reply import Reply
+from onrecord.cli.sentences import answer_text
 from onrecord.cli.terminal import Keyboard, Screen, plural, quoted
+from onrecord.conversation.content import plain_text
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Input, Said
+from onrecord.conversation.inputs import Answered, Input, Said
 from onrecord.conversation.messages import AssistantMessage, UserMessage
-from onrecord.errors import ModelError, OutputInvalid, RecordInvalid, SessionConflict, StoreError, TurnError
+from onrecord.errors import ModelError, OutputInvalid, RecordInvalid, StoreError, TurnError
 from onrecord.record.entry import Entry
-from onrecord.record.kinds import TextSaid
+from onrecord.record.kinds import TextSaid, TurnInterrupted
+from onrecord.session.memory import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.turn.result import TurnResult
-from onrecord.turn.stream import TurnStream
 
 __all__ = ("Talk", "talk")
 
@@ -47,6 +56,8 @@ def talk(args: argparse.Namespace) -> int:
     if not args.session.strip():
         raise Wrong("--session needs a name", hint="leave it out for the session 'default'")
     agent = agent_named(args.agent, model=args.model)
+    if not debugging(args):  # what the host would log is told in lines of the chat
+        logging.getLogger("onrecord").addHandler(logging.NullHandler())
     screen = Screen()
     store = _opened(args.store, agent)
     chat = Talk(agent, store, SessionKey(args.session), screen, Keyboard(screen), debug=debugging(args))
@@ -56,8 +67,7 @@ def talk(args: argparse.Namespace) -> int:
             chat.begin(args.store)
             chat.go_on()
         finally:
-            if store is not None:
-                runner.run(store.close())
+            runner.run(chat.close())
     return chat.code
 
 
@@ -74,7 +84,7 @@ class _Left(Exception):
 
 
 class Talk:
-    """One chat. ``session`` is the state that is kept (None: nothing yet), ``entries`` what happened since it began."""
+    """One chat. ``session`` is what is stored (None: nothing yet); without a store it is kept in memory."""
 
     runner: asyncio.Runner
 
@@ -82,10 +92,11 @@ class Talk:
         self, agent: Agent[Any, Any], store: Store | None, key: SessionKey, screen: Screen, keyboard: Keyboard,
         *, debug: bool = False,
     ) -> None:  # fmt: skip
-        self.agent, self.store, self.key = agent, store, key
+        self.agent, self.key, self.is_kept = agent, key, store is not None
+        self.store: Store = MemoryStore(bodies=agent.plan.codec.kinds.values()) if store is None else store
+        self.host = Hosted(agent, self.store, key, screen)
         self.screen, self.keyboard, self.debug = screen, keyboard, debug
         self.session: Session | None = None
-        self.entries: list[Entry] = []
         self.private: dict[str, str] = {}
         self.failed = False
         self.interrupted = False
@@ -102,7 +113,7 @@ class Talk:
     def begin(self, path: str | None) -> None:
         """Says who talks, where it is kept, and what was said before."""
         screen, model = self.screen, self.agent.plan.fixed_model()
-        if self.store is not None:
+        if self.is_kept:
             self.session = self.runner.run(self.store.load(self.key))
         name = self.agent.name if model is None else f"{self.agent.name} ({model.card.name})"
         kept = f"session {self.key.id!r} in {path}" if path else "this session is not kept; --store FILE keeps it"
@@ -117,6 +128,8 @@ class Talk:
     def go_on(self) -> None:
         """Questions and messages, until the input ends. Where nobody types, Ctrl-C ends it too."""
         left_open = ""
+        if self.is_kept:
+            self._take_up()
         while not self.interrupted:
             try:
                 question = None if self.session is None else self.session.question
@@ -134,16 +147,28 @@ class Talk:
                 elif line.startswith("/"):
                     self._command(line)
                 else:
-                    self._turn(Said(line))
+                    self._turn(Said(line, key=secrets.token_hex(8)))
             except (EOFError, _Left):
                 break
             except KeyboardInterrupt:
                 self.interrupted = not self.keyboard.live
                 break
         if self.session is not None and self.session.question is not None:
-            kept = "the same --session answers it later" if self.store else "nothing of it is kept"
+            kept = "the same --session answers it later" if self.is_kept else "nothing of it is kept"
             self.screen.line(f"  a question is left open; {kept}", dim=True)
         self.screen.fresh()
+
+    def _take_up(self) -> None:
+        """What an earlier program left: messages nobody is known to have seen, and inputs that were not taken yet."""
+        try:
+            self.runner.run(self.host.show_left_over())
+            for said in self.runner.run(self.host.unfinished()):
+                self.screen.line("  going on with what was asked before the interruption:", dim=True)
+                self.screen.line(_typed_before(said))
+                self._turn(said)
+            self.runner.run(self._settle())
+        except StoreError as error:
+            self._tell(error)
 
     def _ask(self) -> bool:
         """The open question; False when it is left for later."""
@@ -183,7 +208,10 @@ class Talk:
         from onrecord.cli.why import last_answer, why_lines
         from onrecord.record.record import Record
 
-        record: Record[None] = Record(self.runner.run(self._whole()), lambda _: None)
+        async def whole() -> list[Entry]:
+            return [entry async for entry in self.store.entries(self.key)]
+
+        record: Record[None] = Record(self.runner.run(whole()), lambda _: None)
         entries = record.entries
         if command == "/record":
             last = [entry for entry in entries if entry.turn == entries[-1].turn]
@@ -200,11 +228,6 @@ class Talk:
             self.screen.drawn(text)
         if not lines:
             self.screen.line("  nothing happened yet", dim=True)
-
-    async def _whole(self) -> list[Entry]:
-        if self.store is None:
-            return self.entries
-        return [entry async for entry in self.store.entries(self.key)]
 
     # ---- one turn
 
@@ -229,19 +252,23 @@ class Talk:
         if hint:
             self.screen.line(f"  hint: {hint}", dim=True)
 
+    async def close(self) -> None:
+        """Lets go of the session and of its store."""
+        await self.host.close()
+        await self.store.close()
+
     async def _take(self, said: Input) -> None:
         await asyncio.sleep(SETTLE_S)
         await self._refresh()
-        stream = self.agent.turn_stream(said, session=self.key if self.session is None else self.session)
-        reply, stopping = Reply(self.screen), _Stopping(stream, self.screen)
+        async with self.host.replying:
+            await self._reply(said)
+        await self._settle()
+
+    async def _reply(self, said: Input) -> None:
+        stream, reply = self.host.stream(said), Reply(self.screen)
         failure: TurnError | ModelError | None = None
         waiting = asyncio.get_running_loop().call_later(PATIENCE_S, reply.wait, _model_name(self.agent))
-
-        def interrupt() -> None:
-            self.interrupted = not self.keyboard.live
-            stopping.stop()
-
-        with on_interrupt(interrupt):
+        with self._interruptible(said):
             try:
                 async with aclosing(stream.batches()) as batches:
                     async for batch in batches:
@@ -250,8 +277,12 @@ class Talk:
                 result: TurnResult[Any] | None = await stream.result()
             except (TurnError, ModelError) as error:
                 failure, result = error, error.result
-            except OSError:  # nobody reads the output any more: the reply was left, and what was shown is kept
-                await self._keep(await stream.result())
+            except OSError:  # nobody reads the output any more: the reply is left, and what was shown is kept
+                await self.host.stop(said)
+                raise
+            except StoreError:
+                self.screen.line("! this turn was not kept", bold=True)
+                await self.host.take_back(said)
                 raise
             finally:
                 waiting.cancel()  # else it would speak up in the middle of the next turn
@@ -260,19 +291,41 @@ class Talk:
                 self._close(result, reply)
                 await self._keep(result)
         if failure is not None:
+            if result is None:
+                await self.host.take_back(said)
             self._tell(failure)
+
+    async def _settle(self) -> None:
+        """What is due besides: wakes that a turn armed, and what they say."""
+        with self._interruptible(None):
+            await self.host.settle()
+        self.session = await self.store.load(self.key, known=self.session)
+
+    @contextmanager
+    def _interruptible(self, said: Input | None) -> Iterator[None]:
+        """Inside, Ctrl-C stops the turn of this input, or whatever turn runs. Where nobody types, the chat as well."""
+        stopping = Stopping(partial(self.host.stop, said), self.screen)
+
+        def interrupt() -> None:
+            self.interrupted = not self.keyboard.live
+            stopping.stop()
+
+        with on_interrupt(interrupt):
+            yield
 
     def _close(self, result: TurnResult[Any], reply: Reply) -> None:
         """What the stream did not show: blocks, media, and how the turn ended when not with an answer."""
         screen = self.screen
-        for entry in result.entries:
+        for message in () if reply.said else result.messages:  # another process took the turn
+            shown_message(screen, message)
+        for entry in result.entries if reply.said else ():
             if isinstance(entry.body, TextSaid):
                 for block in entry.body.blocks:
                     screen.line(f"\n---\n\n{block.text}")
                 if entry.body.media:
                     screen.line(f"  [{entry.body.media}]", dim=True)
         if result.status == "interrupted":
-            screen.line("  interrupted" if reply.said else "  interrupted before anything was said", dim=True)
+            screen.line(_cut_short(result, said=reply.said), dim=True)
         elif result.status == "silent":
             screen.line("  no answer", dim=True)
         elif result.status in {"ignored", "deferred"}:
@@ -285,65 +338,33 @@ class Talk:
 
     async def _refresh(self) -> None:
         """What others did to the session since the last turn is read before the next."""
-        if self.store is None or self.session is None:
+        if self.session is None:
             return
         found = await self.store.load(self.key, known=self.session)
         if found is not self.session:
-            self._changed_elsewhere(found)
-
-    def _changed_elsewhere(self, found: Session | None) -> None:
-        self.session = found
-        count = "it is not there any more" if found is None else plural(len(found.conversation.messages), "message")
-        self.screen.line(f"  the session was changed elsewhere and is loaded again: {count}", dim=True)
+            self.session = found
+            count = "it is not there any more" if found is None else plural(len(found.conversation.messages), "message")
+            told = f"  the session was changed elsewhere and is loaded again: {count}"
+            self.screen.line(told, dim=True)
 
     async def _keep(self, result: TurnResult[Any]) -> None:
-        """The turn goes into the store, or is not part of this chat at all."""
-        if not result.changed or result.session is None:
-            return
-        if self.store is not None:
-            try:
-                self.session = await self.store.commit(result.change())
-            except SessionConflict as conflict:
-                self.failed = True
-                self.screen.line("! this turn was not kept: the session was changed elsewhere meanwhile", bold=True)
-                self._changed_elsewhere(await self.store.load(self.key))
-                self.screen.line("  hint: say it again", dim=True)
-                if self.debug:
-                    tell(conflict, debug=True)
-                return
-            except StoreError as error:
-                self.screen.line("! this turn was not kept", bold=True)
-                self._tell(error)
-                return
-        else:
-            self.session = result.session
-            self.entries += result.entries
-        self.private = dict(result.private)
+        """The turn is stored, and this is the session now."""
+        await self.host.was_shown(result.messages)
+        if result.changed and result.session is not None:
+            self.session, self.private = result.session, dict(result.private)
 
 
-class _Stopping:
-    """Ctrl-C while a reply streams: once stops the reply, twice the program."""
+def _cut_short(result: TurnResult[Any], *, said: bool) -> str:
+    body = result.entries[-1].body if result.entries else None
+    if isinstance(body, TurnInterrupted) and body.cause == "conflict":
+        return "  cut short: the session was changed elsewhere meanwhile; what was said is kept"
+    return "  interrupted" if said else "  interrupted before anything was said"
 
-    def __init__(self, stream: TurnStream[Any], screen: Screen) -> None:
-        self.stream, self.screen = stream, screen
-        self.task: asyncio.Task[None] | None = None
 
-    def stop(self) -> None:
-        if self.task is not None:
-            self.screen.line()
-            os._exit(INTERRUPTED)  # a handler that blocks its own thread would hold up every other way out
-        self.task = asyncio.get_running_loop().create_task(self._leave())
-
-    async def _leave(self) -> None:
-        waiting = asyncio.get_running_loop().call_later(0.3, self._waits)
-        try:
-            with suppress(Exception):
-                await self.stream.leave()
-        finally:
-            waiting.cancel()
-
-    def _waits(self) -> None:
-        self.screen.line("  waiting for what was started; Ctrl-C again ends the program without it", dim=True)
+def _typed_before(said: Said | Answered) -> str:
+    if isinstance(said, Answered):
+        return f"{ANSWER}{answer_text(said)}"
+    return f"{PROMPT}{said.content if isinstance(said.content, str) else plain_text(said.content)}"
 
 
 def _recap(session: Session) -> str:

@@ -1,11 +1,12 @@
 """The host: runs an agent for many sessions over a store."""
 
+from onrecord.host.health import Health
 from onrecord.host.host import Host
+from onrecord.host.host_stream import HostStream
 from onrecord.host.live import Committed, Gone, LiveItem, Place, Progress
 from onrecord.host.questions import Caller
 from onrecord.host.running import Ticket
 from onrecord.host.setup import LADDER, Deliver, Give, Given
-from onrecord.host.stream import HostStream
 
 __all__ = (
     "LADDER",
@@ -15,6 +16,7 @@ __all__ = (
     "Give",
     "Given",
     "Gone",
+    "Health",
     "Host",
     "HostStream",
     "LiveItem",

@@ -82,6 +82,15 @@ class Draft:
         self.was_read = False
         self.listeners: list[Callable[[], None]] = []
 
+    def listen(self, emit: Callable[[Delta], None]) -> None:
+        """Tells each delta from now on to somebody who reads it at once."""
+
+        def pass_on() -> None:
+            self.was_read = True
+            emit(self.deltas[-1])
+
+        self.listeners.append(pass_on)
+
     def add(self, delta: Delta) -> None:
         """Releases one more delta."""
         self.deltas.append(delta)

@@ -32,6 +32,7 @@ from onrecord.session.inbox import (
     is_message,
     kind_of_row,
 )
+from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_sessions import decoding
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "IS_MESSAGE", "OF", "Encoded", "Found", "again", "cancel", "decode_found", "decode_row", "encode_row", "extend",
-    "find", "kinds", "lease", "lost", "mark", "micros", "next_due", "release", "revive", "rows", "settle", "share_due",
-    "take_away", "until",
+    "find", "kinds", "lease", "lost", "mark", "micros", "next_due", "of_session", "release", "revive", "rows", "settle",
+    "share_due", "take_away", "until",
 )  # fmt: skip
 
 Found = tuple[Any, ...]
@@ -118,33 +119,36 @@ class Encoded(NamedTuple):
         return (*self.named, self.kind, self.body, self.options, due)
 
 
-def encode_row(row: Row) -> Encoded:
+def encode_row(row: Row, codec: CellCodec) -> Encoded:
     """The row as it is stored. StoreError for one that cannot be."""
-    body = encode_row_body(row)
+    named = (row.session.tenant, row.session.id, row.box, row.key)
+    body = codec.seal(encode_row_body(row), "row", *named)
     due = FIRST if comes_first(row.body) else row.due
     return Encoded(
-        named=(row.session.tenant, row.session.id, row.box, row.key), kind=kind_of_row(row.body), body=body,
-        options=bytes(row.options), due=None if due is None else micros(due), is_message=is_message(row.body),
+        named=named, kind=kind_of_row(row.body), body=body, options=codec.seal(bytes(row.options), "options", *named),
+         due=None if due is None else micros(due), is_message=is_message(row.body),
         after_ms=row.body.after_ms if isinstance(row.body, Outgoing) else None,
     )  # fmt: skip
 
 
-def decode_row(found: Found) -> Row:
+def decode_row(found: Found, codec: CellCodec) -> Row:
     """A row as it was read. Raises what decoding raises for one that no store wrote."""
     (n, tenant, session, box, key, kind, body, options, due, owner, lease_until, attempt, clean, rung, retry_at, floor,
      cancel, dead) = found  # fmt: skip
+    named = (tenant, session, box, key)
     return Row(
-        session=SessionKey(session, tenant=tenant), box=box, key=key, body=decode_row_body(kind, body),
-        due=_instant(due), options=Raw(options), n=n, owner=owner, lease_until=_maybe(lease_until), attempt=attempt,
-        clean=clean, rung=rung, retry_at=_maybe(retry_at), floor=_maybe(floor),
-        cancel=None if cancel is None else decode_mark(cancel), dead=dead,
+        session=SessionKey(session, tenant=tenant), box=box, key=key, due=_instant(due),
+        body=decode_row_body(kind, codec.open(body, "row", *named)),
+        options=Raw(codec.open(options, "options", *named)), n=n, owner=owner, lease_until=_maybe(lease_until),
+        attempt=attempt, clean=clean, rung=rung, retry_at=_maybe(retry_at), floor=_maybe(floor),
+        cancel=None if cancel is None else decode_mark(codec.open(cancel, "mark", tenant, session)), dead=dead,
     )  # fmt: skip
 
 
-def decode_found(found: Found, path: str) -> Row:
+def decode_found(found: Found, codec: CellCodec) -> Row:
     """A row of that file. StoreError, without its content, for one that no store wrote."""
-    with decoding(path, str(found[2]), f"row {found[0]}"):
-        return decode_row(found)
+    with decoding(codec.path, str(found[2]), f"row {found[0]}"):
+        return decode_row(found, codec)
 
 
 def micros(at: datetime) -> int:
@@ -351,6 +355,12 @@ def rows(connection: sqlite3.Connection, box: Box, session: SessionKey | None, a
         of, given = "and tenant=? and session=?", [session.tenant, session.id]
     sql = f"select {_COLUMNS} from rows where box=? {of} and n>? order by n limit ?"
     return connection.execute(sql, (box, *given, after, max(limit, 0))).fetchall()
+
+
+def of_session(connection: sqlite3.Connection, session: SessionKey) -> list[Found]:
+    """Rows of a session, in both boxes."""
+    sql = f"select {_COLUMNS} from rows where tenant=? and session=?"
+    return connection.execute(sql, (session.tenant, session.id)).fetchall()
 
 
 def next_due(connection: sqlite3.Connection, box: Box, now: int) -> datetime | None:

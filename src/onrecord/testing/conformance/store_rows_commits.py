@@ -283,6 +283,18 @@ class ArmsWakes:
             await store.commit(replace(turn(session), drop=("woke::runs",)))
             assert keys(await store.rows("in", S)) == ["woke::stays", "woke::anew"]
 
+    async def test_a_turn_may_arm_and_withdraw_thousands(self, make_store: MakeStore) -> None:
+        """In one commit each, and a person may withdraw as many by their keys."""
+        async with opened(make_store, SetClock()) as store:
+            names = [f"{n:04}" for n in range(2_500)]
+            session = await store.commit(replace(turn("s"), put=tuple(wake(name, 60) for name in names)))
+            assert keys(await store.rows("in", limit=9_999)) == [f"woke::{name}" for name in names]
+            drop = tuple(f"woke::{name}" for name in names[:1_200])
+            await store.commit(replace(turn(session), drop=drop))
+            assert len(await store.rows("in", limit=9_999)) == 1_300
+            assert await store.cancel("in", S, keys=[f"woke::{name}" for name in names[:2_400]]) == 1_200
+            assert keys(await store.rows("in")) == [f"woke::{name}" for name in names[2_400:]]
+
     async def test_the_wake_that_a_turn_came_of_may_be_withdrawn_by_it(self, make_store: MakeStore) -> None:
         """It is gone in any case."""
         async with opened(make_store, SetClock()) as store:
