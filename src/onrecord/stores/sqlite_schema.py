@@ -47,6 +47,9 @@ ROWS_SINCE = 2
 BUSY_S = 5.0
 """Seconds to wait for another process that is writing."""
 
+_LOG_PAGES = 4000
+"""Pages of the log, 16 MB, after which it is copied into the file: each page once, however often it was written."""
+
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
 _ROWS = (
@@ -123,6 +126,7 @@ def _to_write(path: str, synchronous: str) -> sqlite3.Connection:
         _prepare(connection, path)
         _write_ahead(connection)
         connection.execute(f"pragma synchronous={synchronous}")
+        connection.execute(f"pragma wal_autocheckpoint={_LOG_PAGES}")
         connection.execute("pragma secure_delete=on")  # what is deleted is overwritten at once
     except BaseException:
         connection.close()
