@@ -14,7 +14,7 @@ from onrecord.conversation.inputs import Answered, Happened, Interruption, Said,
 from onrecord.conversation.outgoing import Outgoing, Wake
 from onrecord.errors import LeaseLost, SessionConflict, StoreError
 from onrecord.record.kinds import HistoryChanged
-from onrecord.session.inbox import Box, Busy, Lease, Row, comes_first, is_message, outgoing_row, wake_row
+from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, comes_first, is_message, outgoing_row, wake_row
 from onrecord.session.session import Session
 from onrecord.session.store import Change, Store
 from onrecord.testing.conformance.asking import SetClock
@@ -59,6 +59,7 @@ class RowMachine(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.clock = SetClock()
         self.stores = [make(clock=self.clock) for make in self.makers]
+        self.numbers: list[dict[int, int]] = [{} for _ in self.stores]
         self.there: dict[Name, int] = {}
         self.good: dict[Place, Row] = {}
         self.leases: list[Row] = []
@@ -72,16 +73,31 @@ class RowMachine(RuleBasedStateMachine):
 
     def ask(self, call: Callable[[Store], Awaitable[Any]]) -> Any:
         """What all stores say, which is the same; an error of theirs is an answer as well."""
+        return self.ask_about((), call)
 
-        async def one(store: Store) -> Any:
-            try:
-                return await call(store)
-            except StoreError as error:
-                return type(error), error.code, str(error), error.hint
+    def ask_about(self, held: Sequence[Row], call: Callable[..., Awaitable[Any]]) -> Any:
+        """The same, with rows that each store knows by its own numbers."""
+        first: Any = None
+        for at, (store, numbers) in enumerate(zip(self.stores, self.numbers, strict=True)):
+            own = [replace(one, n=numbers.get(one.n, one.n)) for one in held]
+            told = self.loop.run_until_complete(_answer(call(store, *own)))
+            if at == 0:
+                first = told
+                numbers.update((one.n, one.n) for one in _rows(first))
+            else:
+                known = {_name(one): one.n for one in _rows(first)}
+                for one in _rows(told):
+                    numbers.setdefault(known.get(_name(one), 0), one.n)
+                theirs = {n: mine for mine, n in numbers.items()}
+                assert _renumbered(told, theirs) == first
+        return first
 
-        told = [self.loop.run_until_complete(one(store)) for store in self.stores]
-        assert all(answer == told[0] for answer in told[1:]), told
-        return told[0]
+    def rows(self, box: Box) -> list[Row]:
+        found: list[Row] = self.ask(lambda store: store.rows(box))
+        return found
+
+    def loaded(self, key: SessionKey) -> Any:
+        return self.ask(lambda store: store.load(key))
 
     def now(self, after: float | None) -> Any:
         return None if after is None else self.clock.at + timedelta(seconds=after)
@@ -107,7 +123,7 @@ class RowMachine(RuleBasedStateMachine):
     def came(self, one: Row) -> None:
         assert one.n > self.highest
         self.highest = one.n
-        self.there[one.session, one.box, one.key] = one.n
+        self.there[_name(one)] = one.n
 
     def leased(self, held: Row) -> None:
         """Nobody had the session, and no message before this one was left behind."""
@@ -131,12 +147,15 @@ class RowMachine(RuleBasedStateMachine):
 
     @rule(body=bodies, session=sessions, due=maybe_seconds, busy=busy, lease=st.none() | owners)
     def put(self, body: Any, session: SessionKey, due: float | None, busy: Busy, lease: str | None) -> None:
+        self.do_put(body, session, due, busy, lease)
+
+    def do_put(self, body: Any, session: SessionKey, due: float | None, busy: Busy, lease: str | None) -> None:
         given = row(body, session, due=self.now(due))
         if isinstance(body, (Said, HistoryChanged)):
             given = replace(given, key=f"{given.key}{body.content if isinstance(body, Said) else body.by}")
         wanted = None if lease is None else Lease(owner=lease, ttl=TTL)
         found = self.ask(lambda store: store.put(given, busy=busy, lease=wanted))
-        name = (session, given.box, given.key)
+        name = _name(given)
         if name in self.there:
             assert (found.is_new, found.leased, found.row.n) == (False, False, self.there[name])
         elif found.row is None:
@@ -149,6 +168,9 @@ class RowMachine(RuleBasedStateMachine):
 
     @rule(box=boxes, owner=owners, limit=st.integers(0, 3), session=st.none() | sessions)
     def lease(self, box: Box, owner: str, limit: int, session: SessionKey | None) -> None:
+        self.do_lease(box, owner, limit, session)
+
+    def do_lease(self, box: Box, owner: str, limit: int, session: SessionKey | None) -> None:
         due = self.ask(lambda store: store.next_due(box))
         found = self.ask(lambda store: store.lease(box, owner, ttl=TTL, limit=limit, session=session))
         if limit and session is None:
@@ -157,11 +179,39 @@ class RowMachine(RuleBasedStateMachine):
         for held in found:
             self.leased(held)
 
+    @rule(session=sessions, key=names, text=st.booleans(), ms=st.sampled_from((0, 0, 15_000)))
+    def talk(self, session: SessionKey, key: str, text: bool, ms: int) -> None:
+        """Somebody writes, or a message goes out: the rows whose order counts."""
+        self.do_put(Said(key) if text else Outgoing(key=key, text="hi", after_ms=ms), session, None, "queue", None)
+
+    @rule(box=boxes, session=sessions, how=st.sampled_from(("done", "park", "again")), seconds=seconds)
+    def work(self, box: Box, session: SessionKey, how: str, seconds: float) -> None:
+        """Somebody takes the next row and ends it in one of the orderly ways."""
+        leases = len(self.leases)
+        self.do_lease(box, "w1", 1, session)
+        for held in self.leases[leases:]:
+            if how == "again":
+                self.do_again(held, seconds, None, 1)
+            else:
+                self.do_end(held, how == "park")
+
+    @rule(box=boxes, session=sessions, interrupt=st.booleans())
+    def crash(self, box: Box, session: SessionKey, interrupt: bool) -> None:
+        """Somebody takes a row and is not heard of for longer than the lease; it may be interrupted."""
+        self.do_lease(box, "w1", 1, session)
+        self.do_jump(TTL)
+        if interrupt:
+            self.do_put(Interruption(id=f"{self.highest}"), session, None, "queue", "w2")
+        self.do_lease(box, "w2", 1, session)
+
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), seconds=seconds, floor=maybe_seconds, rung=st.integers(0, 3))
     def again(self, data: st.DataObject, seconds: float, floor: float | None, rung: int) -> None:
-        held, due, until = self.drawn(data), self.now(seconds), self.now(floor)
-        done = self.ask(lambda store: store.again(held, due=due, rung=rung, floor=until))
+        self.do_again(self.drawn(data), seconds, floor, rung)
+
+    def do_again(self, held: Row, seconds: float, floor: float | None, rung: int) -> None:
+        due, until = self.now(seconds), self.now(floor)
+        done = self.ask_about([held], lambda store, one: store.again(one, due=due, rung=rung, floor=until))
         assert done is self.is_good(held)
         if done:
             del self.good[held.session, held.box]
@@ -169,19 +219,21 @@ class RowMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), park=st.booleans())
     def end(self, data: st.DataObject, park: bool) -> None:
-        held = self.drawn(data)
-        done = self.ask(lambda store: store.park(held, why="attempts") if park else store.done(held))
+        self.do_end(self.drawn(data), park)
+
+    def do_end(self, held: Row, park: bool) -> None:
+        done = self.ask_about([held], lambda store, one: store.park(one, why="attempts") if park else store.done(one))
         assert done is self.is_good(held)
         if done and park:
             del self.good[held.session, held.box]
         elif done:
-            self.gone((held.session, held.box, held.key))
+            self.gone(_name(held))
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
     def extend(self, data: st.DataObject) -> None:
         held = list({one.n: one for one in (self.drawn(data), self.drawn(data))}.values())
-        found = self.ask(lambda store: store.extend(held, ttl=TTL))
+        found = self.ask_about(held, lambda store, *own: store.extend(own, ttl=TTL))
         assert [one is not None for one in found] == [self.is_good(one) for one in held]
         for one in found:
             if one is not None:
@@ -225,8 +277,9 @@ class RowMachine(RuleBasedStateMachine):
         if idle and before is not None:
             change = Change(session=before, kept=len(before.conversation.messages))
         parked = "attempts" if park and held is not None else ""
-        change = replace(change, taken=held, parked=parked, put=tuple(put), drop=gone)
-        told = self.ask(lambda store: store.commit(change))
+        change = replace(change, parked=parked, put=tuple(put), drop=gone)
+        taken = [] if held is None else [held]
+        told = self.ask_about(taken, lambda store, *own: store.commit(replace(change, taken=own[0] if own else None)))
         if held is not None and not self.is_good(held):
             assert told[0] is LeaseLost
         elif change.entries and known and before is not known[-1]:
@@ -237,40 +290,41 @@ class RowMachine(RuleBasedStateMachine):
                 self.states.setdefault(key, []).append(told)
             self.settled(held, bool(parked), key, gone, put)
 
-    def settled(
-        self, held: Row | None, parked: bool, key: SessionKey, drop: Sequence[str], put: Sequence[Row]
-    ) -> None:
+    def settled(self, held: Row | None, parked: bool, key: SessionKey, drop: Sequence[str], put: Sequence[Row]) -> None:
         """What such a commit does with rows."""
         if held is not None and parked:
             del self.good[held.session, held.box]
         elif held is not None:
-            self.gone((held.session, held.box, held.key))
+            self.gone(_name(held))
         for name in {(key, "in", one) for one in drop} & set(self.there):
             if not self.is_running(name):
                 self.gone(name)
         for one in put:
-            name = (one.session, one.box, one.key)
+            name = _name(one)
             if name not in self.there:
-                (found,) = self.ask(lambda store, one=one: _named(store, one))
+                (found,) = [other for other in self.rows(one.box) if _name(other) == name]
                 self.came(found)
             elif one.box == "in" and (good := self.good.get(name[:2])) is not None and good.key == one.key:
                 del self.good[name[:2]]
 
     @rule(seconds=st.sampled_from((-100, -10, 1, 10, 29, 30, 31, 1000)))
     def jump(self, seconds: float) -> None:
+        self.do_jump(seconds)
+
+    def do_jump(self, seconds: float) -> None:
         self.clock.move(seconds)
 
     # ---- what must hold
 
     @invariant()
     def nothing_accepted_is_lost_and_nothing_comes_of_itself(self) -> None:
-        found = [one for box in BOXES for one in self.ask(lambda store, box=box: store.rows(box))]
-        assert {(one.session, one.box, one.key): one.n for one in found} == self.there
+        found = [one for box in BOXES for one in self.rows(box)]
+        assert {_name(one): one.n for one in found} == self.there
 
     @invariant()
     def a_session_has_one_holder(self) -> None:
         for box in BOXES:
-            held = [one for one in self.ask(lambda store, box=box: store.rows(box)) if one.owner]
+            held = [one for one in self.rows(box) if one.owner]
             assert {(one.session, box): _fence(one) for one in held} == {
                 place: _fence(one) for place, one in self.good.items() if place[1] == box
             }
@@ -279,7 +333,7 @@ class RowMachine(RuleBasedStateMachine):
     @invariant()
     def sessions_are_what_was_committed(self) -> None:
         for key, known in self.states.items():
-            assert self.ask(lambda store, key=key: store.load(key)) == known[-1]
+            assert self.loaded(key) == known[-1]
 
     # ---- what is drawn
 
@@ -293,8 +347,28 @@ class RowMachine(RuleBasedStateMachine):
         return data.draw(st.lists(st.sampled_from([*keys, "nobody"]), max_size=3))
 
 
-async def _named(store: Store, wanted: Row) -> list[Row]:
-    return [one for one in await store.rows(wanted.box, wanted.session) if one.key == wanted.key]
+def _name(of: Row) -> Name:
+    return (of.session, of.box, of.key)
+
+
+async def _answer(said: Awaitable[Any]) -> Any:
+    try:
+        return await said
+    except StoreError as error:
+        return type(error), error.code, error.hint
+
+
+def _rows(told: Any) -> list[Row]:
+    found = told if isinstance(told, list) else [getattr(told, "row", None)]
+    return [one for one in found if one is not None]
+
+
+def _renumbered(told: Any, numbers: dict[int, int]) -> Any:
+    if isinstance(told, list):
+        return [None if one is None else replace(one, n=numbers.get(one.n, -1)) for one in told]
+    if isinstance(told, Accepted) and told.row is not None:
+        return replace(told, row=replace(told.row, n=numbers.get(told.row.n, -1)))
+    return told
 
 
 def _fence(held: Row) -> tuple[int, str, int]:

@@ -12,7 +12,7 @@ from tests.stores.row_machine import RowMachine
 
 pytestmark = pytest.mark.integration
 
-drawn = settings(max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+drawn = settings(stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class InMemory(RowMachine):
@@ -35,7 +35,7 @@ class InBoth(RowMachine):
         self.folder.cleanup()
 
 
-@pytest.mark.parametrize("machine", [InMemory, InBoth])
-def test_rows_are_never_lost_doubled_or_overtaken(machine: Any) -> None:
+@pytest.mark.parametrize(("machine", "examples"), [(InMemory, 150), (InBoth, 40)])
+def test_rows_are_never_lost_doubled_or_overtaken(machine: Any, examples: int) -> None:
     """Whatever is put, leased, given back, parked, revived, withdrawn and committed, however the clock jumps."""
-    run_state_machine_as_test(machine, settings=drawn)
+    run_state_machine_as_test(machine, settings=settings(drawn, max_examples=examples))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import onrecord
-from onrecord.cli import chat, models, record, replay
+from onrecord.cli import chat, inbox_rows, models, record, replay, store_files
 from onrecord.cli.command import AS_WRITTEN
 from onrecord.cli.failure import EXIT_CODES, INTERRUPTED, PIPE, USAGE, aside, debugging, let_go, tell
 
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"onrecord {onrecord.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (chat, record, replay, models):
+    for command in (chat, record, replay, store_files, inbox_rows, models):
         command.declare(commands, shared)
     return parser
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import LeaseLost, OnrecordError, StoreError
-from onrecord.host.delivery import Delivery, ended_by
+from onrecord.host.delivery import Delivering, Delivery, ended_by
 from onrecord.host.heartbeat import keep_leases
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Live
@@ -51,7 +51,10 @@ class Worker:
     def start(self) -> None:
         """Begins to serve; called again it does nothing."""
         if not self._tasks and not self._closing.is_set():
-            held = lambda: [*self.running.values(), *self.delivery.running.values()]  # noqa: E731 - read at each beat
+
+            def held() -> list[Running | Delivering]:
+                return [*self.running.values(), *self.delivery.running.values()]
+
             self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(keep_leases(self.setup, held))]
 
     def tell(self, *, gone: bool = False) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from onrecord.conversation.inputs import Said
 from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, encode_mark, superseded
+from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_leases import (
     IS_MESSAGE,
     OF,
@@ -39,12 +40,12 @@ _NEW = "insert into rows(tenant, session, box, key, kind, body, options, due, ow
 
 
 def accept(
-    row: Encoded, busy: Busy, asked: Lease | None, now: int, path: str, connection: sqlite3.Connection
+    row: Encoded, busy: Busy, asked: Lease | None, now: int, codec: CellCodec, connection: sqlite3.Connection
 ) -> Accepted:
     """Stores a row, in the transaction that the caller has open."""
     before = _standing(connection, row)
     if before.n is not None:
-        return Accepted(row=decode_found(find(connection, before.n), path))
+        return Accepted(row=decode_found(find(connection, before.n), codec))
     if busy == "reject" and _standing(connection, row, "in").is_busy(now):
         return Accepted(row=None)
     due = _due(row, before, now)
@@ -54,16 +55,16 @@ def accept(
     owner, end = ("", None) if mine is None else (mine.owner, until(now, mine.ttl))
     n = _insert(connection, row, due, owner, end)
     attempt = 0 if mine is None else 1
-    stored = decode_row((n, *row.values(due), owner, end, attempt, 0, 0, None, None, None, ""))
+    stored = decode_row((n, *row.values(due), owner, end, attempt, 0, 0, None, None, None, ""), codec)
     if busy == "supersede":
-        _supersede(connection, stored)
+        _supersede(connection, stored, codec)
     if mine is None:
         return Accepted(row=stored, is_new=True)
     if before.leased is not None:
         _clear(connection, row, n)
     session = mine.known
     if not is_known(stored.session, session, connection):
-        session = read_session(stored.session, path, connection)
+        session = read_session(stored.session, codec, connection)
     return Accepted(row=stored, is_new=True, leased=True, session=session)
 
 
@@ -117,11 +118,12 @@ def _insert(connection: sqlite3.Connection, row: Encoded, due: int, owner: str, 
     return connection.execute(f"{_NEW} values({','.join('?' * len(values))})", values).lastrowid or 0
 
 
-def _supersede(connection: sqlite3.Connection, by: Row) -> None:
+def _supersede(connection: sqlite3.Connection, by: Row, codec: CellCodec) -> None:
     """Marks all other messages of people."""
     sql = f"update rows set cancel=? where dead='' and {OF} and {kinds(Said)} and n<>? and cancel is null"
-    mark = encode_mark(by.session, superseded(by))
-    connection.execute(sql, (mark, by.session.tenant, by.session.id, "in", by.n))
+    of = (by.session.tenant, by.session.id)
+    mark = codec.seal(encode_mark(by.session, superseded(by)), "mark", *of)
+    connection.execute(sql, (mark, *of, "in", by.n))
 
 
 def _clear(connection: sqlite3.Connection, row: Encoded, n: int) -> None:
