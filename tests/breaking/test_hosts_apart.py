@@ -35,8 +35,6 @@ async def talk_is(host: Any, texts: list[str]) -> bool:
     return await said(host) == texts
 
 
-
-
 async def test_a_zombie_stores_nothing_and_tells_what_the_other_said() -> None:
     """Its lease ended while it waited for its model; another host took the row, and its reply is the one."""
     clock = FakeEffects()
