@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Woke, row_key
 from onrecord.record.entry import Entry
+from onrecord.record.fold import takes
 from onrecord.record.kinds import (
     TextSaid,
     ToolReturned,
@@ -25,7 +26,6 @@ from onrecord.record.kinds import (
     TurnPaused,
     WakeArmed,
 )
-from onrecord.record.fold import takes
 from onrecord.session.folding import refold
 from onrecord.session.session import Session
 from onrecord.stores import SqliteStore
