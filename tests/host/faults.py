@@ -71,9 +71,13 @@ class FaultyStore(SqliteStore):
         self.before: Callable[[str, str], None] = self._meet
         run = self._file.run
 
-        async def failing(act: Callable[[Any], T]) -> T:
+        async def failing(act: Callable[[Any], T], *, shares: bool = False) -> T:
             call = _call.get()
-            return await run(lambda connection: act(_Failing(connection, lambda sql: self.before(call, sql))))
+
+            def failed(connection: Any) -> T:
+                return act(_Failing(connection, lambda sql: self.before(call, sql)))
+
+            return await run(failed, shares=shares)
 
         self._file.run = failing  # type: ignore[method-assign]  # the place where every statement goes through
 
