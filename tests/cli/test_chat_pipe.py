@@ -240,7 +240,12 @@ def test_two_chats_of_one_session_take_turns(folder: Path) -> None:
     assert "word99" in out
     kept = stored(folder / "t.db")
     assert kept is not None
-    assert [m.text.strip() for m in kept.conversation.messages if hasattr(m, "text")][::2] == ["one", "slow", "two", "three"]
+    assert [m.text.strip() for m in kept.conversation.messages if hasattr(m, "text")][::2] == [
+        "one",
+        "slow",
+        "two",
+        "three",
+    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -155,7 +155,9 @@ def test_a_chat_killed_in_mid_reply_goes_on_at_the_next_start(folder: Path) -> N
     ran = started("chat", "cli_paced.py", "--store", "t.db", stdin="two\n", folder=folder)
     assert ran.code == 0, ran
     assert "2 messages so far" in ran.out
-    assert re.search(r"  going on with what was asked before the interruption:\n> slow\nword0 .*word99 \n> two\n", ran.out)
+    assert re.search(
+        r"  going on with what was asked before the interruption:\n> slow\nword0 .*word99 \n> two\n", ran.out
+    )
     kept = stored(folder / "t.db")
     assert kept is not None
     assert [m.text for m in kept.conversation.messages if isinstance(m, UserMessage)] == ["one", "slow", "two"]

@@ -28,8 +28,8 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Input, Said
 from onrecord.conversation.messages import AssistantMessage, UserMessage
 from onrecord.errors import ModelError, OutputInvalid, RecordInvalid, StoreError, TurnError
-from onrecord.record.kinds import TextSaid, TurnInterrupted
 from onrecord.record.entry import Entry
+from onrecord.record.kinds import TextSaid, TurnInterrupted
 from onrecord.session.memory import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Store
