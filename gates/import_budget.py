@@ -17,8 +17,10 @@ BUDGET_MS = 40.0
 HEAD_ROOM = 1.5
 RUNS = 9
 # Loaded by nobody who only declares an agent.
-HEAVY = ("aiohttp", "jsonschema_rs", "pydantic", "sqlite3", "xllamacpp")
-OUTER = ("onrecord.cli", "onrecord.net", "onrecord.providers", "onrecord.stores", "onrecord.testing")
+HEAVY = ("aiohttp", "jsonschema_rs", "opentelemetry", "pydantic", "sqlite3", "xllamacpp")
+OUTER = (
+    "onrecord.cli", "onrecord.net", "onrecord.providers", "onrecord.stores", "onrecord.telemetry", "onrecord.testing",
+)  # fmt: skip
 
 LOADED = """
 import json, sys

@@ -32,13 +32,14 @@ from onrecord.errors import (
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import ModelRequested
 from onrecord.record.record import Record
+from onrecord.session.chain import chain_of
 from onrecord.session.codec import dumps_session, loads_session
 from onrecord.session.folding import refold
 from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, shown
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import ALLOW, Hooks
-from onrecord.turn.receipt import chain_of, rebuild
+from onrecord.turn.receipt import rebuild
 from tests.turn.acting import Named, tool, turn
 
 pytestmark = pytest.mark.unit

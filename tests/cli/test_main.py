@@ -17,7 +17,11 @@ from tests.cli.agents import PACED, Ran, command, environment, run, started
 
 pytestmark = pytest.mark.integration
 
-COMMANDS = ("", "chat", "record", "record show", "record why", "record export", "record verify", "replay", "models")
+COMMANDS = (
+    "", "chat", "record", "record show", "record why", "record export", "record verify", "replay", "models",
+    "store", "store check", "store migrate", "store backup", "store erase",
+    "inbox", "inbox list", "inbox retry", "inbox drop",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,5 +1,7 @@
 """Every example of every page runs, and the runner sees those that do not."""
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,16 @@ pytestmark = pytest.mark.docs
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_CODE = [page for page in PAGES if any(b.language in {"python", "bash"} for b in blocks(page.read_text()))]
+
+
+@pytest.fixture(autouse=True)
+def _loggers() -> Iterator[None]:
+    """Handlers and levels that an example gives to our loggers are its own."""
+    log = logging.getLogger("onrecord")
+    handlers, level = list(log.handlers), log.level
+    yield
+    log.handlers = handlers
+    log.setLevel(level)
 
 
 @pytest.mark.timeout(60)

@@ -14,7 +14,7 @@ MODULES = (
     "__main__", "agent", "cli/main", "conversation/content", "errors", "jsonio", "models/model", "net/transport",
     "governance/rules", "providers/local/client", "providers/offline/client", "providers/openai_chat/client",
     "providers/openai_compatible/vendors", "record/entry", "session/store", "stores/sqlite", "subturn", "sync",
-    "testing/scripted", "timing", "tools/tool", "turn/take",
+    "telemetry/otel", "testing/scripted", "timing", "tools/tool", "turn/take",
 )  # fmt: skip
 
 
@@ -64,9 +64,11 @@ def test_imports_that_point_down_keep_every_contract(skeleton: Path) -> None:
         ("providers/local/client", "import onrecord.turn.take", "adapters see values and ports"),
         ("providers/local/client", "import onrecord.providers.offline.client", "providers are independent"),
         ("governance/rules", "import onrecord.agent", "features see L0 to L3"),
+        ("telemetry/otel", "import onrecord.agent", "features see L0 to L3"),
         ("testing/scripted", "import onrecord.stores.sqlite", "testing sees L0 to L4"),
         ("agent", "import onrecord.testing.scripted", "nothing in the library needs the test doubles"),
         ("providers/openai_chat/client", "def send():\n    import aiohttp", "aiohttp lives in net/transport.py"),
+        ("governance/rules", "def trace():\n    import opentelemetry", "opentelemetry lives in telemetry/otel.py"),
         ("session/store", "def open():\n    import sqlite3", "sqlite3 lives in stores"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.messages import AssistantMessage, UserMessage
 from onrecord.host import Host
 from onrecord.record.entry import kind_of
 from onrecord.session.memory import MemoryStore
@@ -42,7 +43,8 @@ async def kinds(host: Host[Any, Any], session: str = "s") -> list[str]:
 async def said(host: Host[Any, Any], session: str = "s") -> list[str]:
     """The texts of a session's messages."""
     held = await host.store.load(session)
-    return [] if held is None else [m.text for m in held.conversation.messages]
+    messages = () if held is None else held.conversation.messages
+    return [m.text for m in messages if isinstance(m, (UserMessage, AssistantMessage))]
 
 
 async def settled(is_so: Callable[[], Any]) -> None:

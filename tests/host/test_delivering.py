@@ -50,7 +50,8 @@ async def test_what_was_said_is_delivered_once() -> None:
 
 async def is_empty(host: Any) -> bool:
     """Whether the outbox holds nothing."""
-    return await host.store.rows("out") == []
+    found: list[Any] = await host.store.rows("out")
+    return found == []
 
 
 async def test_without_a_channel_nothing_is_put_into_the_outbox() -> None:

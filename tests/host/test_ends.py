@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -200,7 +201,7 @@ async def test_a_wake_that_arms_itself_again_is_another_turn() -> None:
         await host.turn("s", "go")
         for at in (1, 2, 3):
             effects.advance(seconds=1)
-            await settled(lambda at=at: talk_is(host, ["go", *(f"tick {n}" for n in range(1, at + 1))]))
+            await settled(partial(talk_is, host, ["go", *(f"tick {n}" for n in range(1, at + 1))]))
         turns = {e.turn async for e in host.store.entries("s") if isinstance(e.body, TurnOpened)}
         assert len(turns) == 4
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -11,8 +11,10 @@ import pytest
 
 from onrecord import Agent
 from onrecord.conversation.inputs import Interruption
+from onrecord.conversation.messages import AssistantMessage
 from onrecord.errors import ModelError
 from onrecord.host import Committed, Gone, LiveItem, Progress
+from onrecord.record.entry import kind_of
 from onrecord.testing import ScriptedModel
 from tests.host.hosting import hosted
 from tests.turn.interrupting.live import WAIT, Halting
@@ -47,9 +49,12 @@ class Following:
         return [item.entry.seq for item in self.got if isinstance(item, Committed)]
 
 
-def is_closed(item: LiveItem) -> bool:
-    """Whether it is the end of a turn."""
-    return isinstance(item, Committed) and item.entry.body.__struct_config__.tag == "turn.closed"
+def is_end(kind: str) -> Callable[[LiveItem], bool]:
+    """Whether an item is the end of a turn, of this kind."""
+    return lambda item: isinstance(item, Committed) and kind_of(item.entry.body) == kind
+
+
+is_closed = is_end("turn.closed")
 
 
 async def test_text_comes_while_it_is_said_and_entries_once_they_are_stored() -> None:
@@ -134,9 +139,7 @@ async def test_text_that_was_read_is_kept_when_the_model_fails() -> None:
         with pytest.raises(ModelError) as told:
             await ticket.result()
         assert told.value.result is not None
-        await reader.until(
-            lambda item: isinstance(item, Committed) and "failed" in item.entry.body.__struct_config__.tag
-        )
+        await reader.until(is_end("turn.failed"))
         assert not any(isinstance(item, Gone) for item in reader.got)
 
 
@@ -179,9 +182,7 @@ async def test_an_interrupted_turn_is_stored_as_it_was_read() -> None:
         await model.waiting.wait()
         await reader.until(lambda item: isinstance(item, Progress))
         await host.interrupt("s", Interruption(id="i"))
-        await reader.until(
-            lambda item: isinstance(item, Committed) and "interrupted" in item.entry.body.__struct_config__.tag
-        )
+        await reader.until(is_end("turn.interrupted"))
         assert (await ticket.result()).status == "interrupted"
 
 
@@ -221,7 +222,9 @@ async def test_a_stream_left_early_lets_the_turn_go_on() -> None:
         assert (await ticket.result()).text == "Next."
         held = await host.store.load("s")
         assert held is not None
-        assert held.conversation.messages[1].text == "So far and on."
+        said = held.conversation.messages[1]
+        assert isinstance(said, AssistantMessage)
+        assert said.text == "So far and on."
 
 
 async def test_a_streamed_turn_ends_with_its_result() -> None:

@@ -62,7 +62,7 @@ def test_what_is_no_body_is_told_as_damage(kind: str, body: bytes) -> None:
     """Bytes that do not decode, another kind's, and a kind that nobody knows."""
     with pytest.raises(StoreError, match=kind) as told:
         decode_row_body(kind, body)
-    assert (told.value.code, bool(told.value.hint)) == ("store-damaged", True)
+    assert (told.value.code, bool(told.value.hint)) == ("store-corrupt", True)
 
 
 def test_a_mark_comes_back_as_what_it_was() -> None:

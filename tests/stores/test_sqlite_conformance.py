@@ -5,11 +5,12 @@ import pytest
 from onrecord.stores import SqliteStore
 from onrecord.testing.conformance.asking import MakeStore
 from onrecord.testing.conformance.store import StoreConformance
+from onrecord.testing.conformance.store_reopened import ReopenedStoreConformance
 
 pytestmark = pytest.mark.integration
 
 
-class TestSqlite(StoreConformance):
+class TestSqlite(StoreConformance, ReopenedStoreConformance):
     """The SQLite store keeps every promise of the suite."""
 
     @pytest.fixture

@@ -17,8 +17,9 @@ from onrecord.record.kinds import ModelReplied, ModelRequested, PieceFiled, Tool
 from onrecord.record.record import Record
 from onrecord.session.folding import NO_FOLDS, refold
 from onrecord.session.session import Session
+from onrecord.session.walking import resalted, walk
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
-from onrecord.turn.audit import audit, resalted, walk
+from onrecord.turn.audit import audit
 from onrecord.turn.moments import Allow, Deny, Returned
 from onrecord.turn.receipt import rebuild
 from tests.turn.acting import tool

@@ -12,8 +12,8 @@ from onrecord.conversation.content import Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.messages import UserMessage
 from onrecord.models.request import Request
+from onrecord.session.chain import chain_of
 from onrecord.testing import ScriptedModel
-from onrecord.turn.receipt import chain_of
 from onrecord.turn.warm import SLICE
 from tests.turn.acting import turn
 

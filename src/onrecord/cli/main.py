@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import onrecord
-from onrecord.cli import chat, models, record, replay, worker
+from onrecord.cli import chat, inbox_rows, models, record, replay, store_files, worker
 from onrecord.cli.command import AS_WRITTEN
 from onrecord.cli.failure import EXIT_CODES, INTERRUPTED, PIPE, USAGE, aside, debugging, let_go, tell
 
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"onrecord {onrecord.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (chat, record, replay, models, worker):
+    for command in (chat, worker, record, replay, store_files, inbox_rows, models):
         command.declare(commands, shared)
     return parser
 

@@ -209,6 +209,8 @@ def verify(args: argparse.Namespace) -> int:
             screen.line(f"{'NOT' if check.gaps else 'ok '}  {check.holds}", bold=bool(check.gaps))
         for gap in gap_lines(check):
             screen.line(f"       {cut(gap, 0)}")
+        for gone in check.erased:
+            screen.line(f"-    {cut(gone, 0)}")
         if check.unchecked:
             screen.line(f"?    not checked: {check.unchecked}", dim=True)
     screen.line("verified" if not failed else f"does not verify: {failed} of the checks above failed", bold=True)

@@ -24,7 +24,7 @@ from onrecord.record.jsonl import EntryCodec
 from onrecord.session.codec import encode_message, encode_state
 from onrecord.session.folding import NO_FOLDS
 from onrecord.session.session import Session
-from onrecord.turn.audit import resalted, walk
+from onrecord.session.walking import resalted, walk
 
 __all__ = ("FORMAT", "Header", "RecordFile", "comparable", "exported", "read_record", "state_digest")
 

@@ -11,7 +11,7 @@ from onrecord.conversation.content import plain_text
 from onrecord.conversation.display import labelled
 from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started
 from onrecord.conversation.messages import Round
-from onrecord.jsonio import dumps
+from onrecord.jsonio import dumps, loads
 from onrecord.record import kinds
 from onrecord.record.entry import Body, UnknownBody
 
@@ -72,7 +72,13 @@ def request_text(body: kinds.ModelRequested) -> str:
     if (receipt := body.receipt) is not None:
         shown = units_shown(receipt)
         told.append(plural(len(receipt.pieces), "piece"))
-        told.append(f"{shown} of {plural(receipt.units, 'unit')}" if shown != receipt.units else plural(shown, "unit"))
+        told.append(
+            "history erased"
+            if receipt.erased
+            else f"{shown} of {plural(receipt.units, 'unit')}"
+            if shown != receipt.units
+            else plural(shown, "unit")
+        )
         if receipt.choice != "auto":
             told.append(f"choice {receipt.choice}")
     return ", ".join(told)
@@ -128,7 +134,8 @@ def _context(b: kinds.ContextAdded) -> str:
 
 
 def _history(b: kinds.HistoryChanged) -> str:
-    return " ".join(filter(None, (b.op, b.message, b.call, b.by and f"by {b.by}")))
+    why = f": {loads(bytes(b.value))['why']}" if b.op == "erase" else ""
+    return " ".join(filter(None, (b.op + why, b.message, b.call, b.by and f"by {b.by}")))
 
 
 _BRIEFS: Mapping[type[Body], Callable[[Any], str]] = {

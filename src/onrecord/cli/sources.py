@@ -19,7 +19,7 @@ from onrecord.record.jsonl import EntryCodec
 from onrecord.record.record import Record
 from onrecord.session.folding import NO_FOLDS, Folds
 from onrecord.session.session import Session
-from onrecord.turn.audit import walk
+from onrecord.session.walking import walk
 
 __all__ = ("Held", "held", "is_store", "stored_sessions")
 

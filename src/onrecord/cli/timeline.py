@@ -73,6 +73,8 @@ def _heading(take: Sequence[Entry], number: int | None) -> str:
     }.get(type(last.body), "")
     if isinstance(last.body, kinds.TurnClosed):
         end = last.body.status
+    if isinstance(last.body, kinds.Erased):
+        end = "erased"
     again = ", resumed" if isinstance(start.body, kinds.TurnResumed) else ""
     requests = sum(isinstance(e.body, kinds.ModelRequested) for e in take)
     calls = sum(isinstance(e.body, kinds.ToolStarted) for e in take)

@@ -7,14 +7,14 @@ from onrecord.cli.record_file import comparable
 from onrecord.cli.reply import call_text
 from onrecord.cli.sources import Held
 from onrecord.cli.terminal import Screen, cut, plural
-from onrecord.cli.verify import departures
+from onrecord.cli.verify import departures, erasures
 from onrecord.conversation.conversation import units_of
 from onrecord.conversation.display import labelled
 from onrecord.conversation.messages import AssistantMessage, ContextMessage, Message, UserMessage
 from onrecord.conversation.render import context_text
 from onrecord.jsonio import dumps
 from onrecord.session.session import Session
-from onrecord.turn.audit import walk
+from onrecord.session.walking import walk
 
 __all__ = ("show_state", "unfold")
 
@@ -26,6 +26,8 @@ def unfold(found: Held, screen: Screen) -> int:
         if one.session is not None:
             _added(session, one.session, screen)
             session = one.session
+    for gone in erasures(found.entries):
+        screen.line(f"  [{gone}]", dim=True)
     screen.line()
     messages = plural(len(session.conversation.messages), "message")
     told = f"{plural(len(found.entries), 'entry', 'entries')} fold to {messages}"

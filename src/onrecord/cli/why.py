@@ -104,12 +104,16 @@ class _Telling:
             return lines
         for piece in receipt.pieces:
             text = self.texts.get(piece.digest)
-            shown = "a text that is not in this record" if text is None else quoted(text)
+            missing = "a text that was erased" if receipt.erased else "a text that is not in this record"
+            shown = missing if text is None else quoted(text)
             lines.append(f"{piece.source}: {'as before' if piece.digest in self.told else shown}")
             self.told.add(piece.digest)
         units = units_shown(receipt)
         history = f"history: {plural(units, 'unit')}"
-        lines.append(history if units == receipt.units else f"{history} of {receipt.units}")
+        if receipt.erased:
+            lines.append("history: erased, at least in part")
+        else:
+            lines.append(history if units == receipt.units else f"{history} of {receipt.units}")
         if receipt.swaps:
             lines.append(f"{plural(len(receipt.swaps), 'tool result')} shown otherwise than it came")
         if names := self._offered(receipt.offers):
@@ -173,6 +177,7 @@ _SENTENCES: Mapping[type[Body], Callable[[Any], str]] = {
     kinds.TurnInterrupted: lambda b: f"The turn was interrupted: {brief_of(b)}.",
     kinds.TurnFailed: lambda b: f"The turn failed: {brief_of(b)}.",
     kinds.ContextAdded: lambda b: f"Context was added: {brief_of(b)}.",
+    kinds.Erased: lambda b: f"What stood here ({b.was}) was erased: {b.why}.",
     kinds.ModelAttempted: lambda b: f"{brief_of(b)[:1].upper()}{brief_of(b)[1:]}.",
 }
 

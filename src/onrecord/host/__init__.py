@@ -2,11 +2,11 @@
 
 from onrecord.host.health import Health
 from onrecord.host.host import Host
+from onrecord.host.host_stream import HostStream
 from onrecord.host.live import Committed, Gone, LiveItem, Place, Progress
 from onrecord.host.questions import Caller
 from onrecord.host.running import Ticket
 from onrecord.host.setup import LADDER, Deliver, Give, Given
-from onrecord.host.stream import HostStream
 
 __all__ = (
     "LADDER",

@@ -7,7 +7,8 @@ exactly once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 
@@ -15,10 +16,10 @@ from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
 from onrecord.host.running import Name, name_of
-from onrecord.host.setup import Setup, log
+from onrecord.host.setup import CRASHES, Setup, log
 from onrecord.session.inbox import Row
 
-__all__ = ("AT_ONCE", "Delivering", "Delivery")
+__all__ = ("AT_ONCE", "Delivering", "Delivery", "ended_by")
 
 AT_ONCE = 32
 """How many messages a host delivers at once, each of another session."""
@@ -27,10 +28,11 @@ AT_ONCE = 32
 class Delivering:
     """A message that is being sent at this moment."""
 
-    __slots__ = ("row", "task")
+    __slots__ = ("has_begun", "is_lost", "is_stopped", "row", "task")
 
     def __init__(self, row: Row) -> None:
         self.row = row
+        self.has_begun = self.is_lost = self.is_stopped = False
         self.task: asyncio.Task[None] | None = None
 
     def interrupt(self, by: Interruption) -> bool:
@@ -39,7 +41,22 @@ class Delivering:
 
     def lose(self) -> None:
         """Somebody else delivers it now."""
-        if self.task is not None:
+        self.is_lost = True
+        self._leave()
+
+    def stop(self) -> None:
+        """The host closes: the channel is left, and the message given back."""
+        self.is_stopped = True
+        self._leave()
+
+    def check(self) -> None:
+        """Begins, unless it is to be left already: a task that is cancelled before its first step tidies nothing up."""
+        self.has_begun = True
+        if self.is_lost or self.is_stopped:
+            raise asyncio.CancelledError
+
+    def _leave(self) -> None:
+        if self.task is not None and self.has_begun:
             self.task.cancel()
 
 
@@ -58,38 +75,67 @@ class Delivery:
             return False
         rows = await setup.store.lease("out", setup.name, ttl=setup.lease_s, limit=room, session=setup.only)
         for row in rows:
-            delivering = Delivering(row)
-            self.running[name_of(row)] = delivering
-            delivering.task = asyncio.create_task(self._deliver(delivering))
+            before = self.running.get(name_of(row))
+            delivering = self.running[name_of(row)] = Delivering(row)
+            delivering.task = asyncio.create_task(self._deliver(delivering, before))
         return bool(rows)
 
-    async def _deliver(self, delivering: Delivering) -> None:
+    async def _deliver(self, delivering: Delivering, before: Delivering | None) -> None:
         row, setup = delivering.row, self._setup
         try:
+            delivering.check()
+            if before is not None:  # its lease ended while this process slept
+                before.lose()
+                await ended_by(math.inf, [before.task])
+            if row.attempt - row.clean > CRASHES:
+                await self._park(row, "out-of-attempts")
+                return
             if setup.deliver is not None and isinstance(row.body, Outgoing):
                 await setup.deliver(row.session, row.body)
-            await setup.store.done(row)
-            self.delivered += 1
-        except StoreError as error:
-            log.error("a delivered message could not be crossed off: %s", error.code, extra={"row": row.n})
+            try:
+                await setup.store.done(row)
+                self.delivered += 1
+            except StoreError as error:
+                log.error("a delivered message could not be crossed off: %s", error.code, extra={"row": row.n})
+        except asyncio.CancelledError:
+            if delivering.is_lost or not delivering.is_stopped:
+                raise
+            with suppress(StoreError):
+                await setup.store.again(row, due=setup.effects.now(), rung=row.rung)
         except Exception as error:  # noqa: BLE001 - a channel may fail in any way; the message is tried again
             await self._later(row, error)
         finally:
-            self.running.pop(name_of(row), None)
+            if self.running.get(name_of(row)) is delivering:
+                del self.running[name_of(row)]
             self._tell()  # the next message of its session can go
+
+    async def _park(self, row: Row, why: str) -> None:
+        log.warning("a message was set aside: %s", why, extra={"row": row.n, "code": why})
+        with suppress(StoreError):  # then its lease ends by itself
+            await self._setup.store.park(row, why=why)
 
     async def _later(self, row: Row, error: Exception) -> None:
         setup = self._setup
         told = {"row": row.n, "error": type(error).__name__}
+        if row.rung >= len(setup.retry):
+            await self._park(row, f"undelivered: {type(error).__name__}")
+            return
         with suppress(StoreError):  # then its lease ends by itself, and it is delivered again
-            if row.rung >= len(setup.retry):
-                log.warning("a message could not be delivered and was set aside: %s", type(error).__name__, extra=told)
-                await setup.store.park(row, why=f"undelivered: {type(error).__name__}")
-                return
             due = setup.effects.now() + timedelta(seconds=setup.retry[row.rung])
             log.warning("a message could not be delivered: %s", type(error).__name__, extra=told)
             await setup.store.again(row, due=due, rung=row.rung + 1)
 
-    async def close(self) -> None:
-        """Waits for what is being sent."""
-        await asyncio.gather(*(d.task for d in self.running.values() if d.task is not None), return_exceptions=True)
+    async def close(self, until: float) -> None:
+        """Waits for what is being sent until the loop's clock says so; the rest is given back."""
+        await ended_by(until, [sending.task for sending in self.running.values()])
+        for sending in list(self.running.values()):
+            sending.stop()
+        await ended_by(math.inf, [sending.task for sending in self.running.values()])
+
+
+async def ended_by(until: float, tasks: Iterable[asyncio.Task[None] | None]) -> None:
+    """Waits for tasks until the loop's clock says so (``inf``: as long as it takes); what goes on is left alone."""
+    waiting = [task for task in tasks if task is not None and not task.done()]
+    seconds = until - asyncio.get_running_loop().time()
+    if waiting and seconds > 0:
+        await asyncio.wait(waiting, timeout=None if seconds == math.inf else seconds)

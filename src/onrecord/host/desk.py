@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from msgspec import Raw
-from msgspec.structs import replace
-
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Input, Interruption, Said, as_input, check_interruption, row_key
-from onrecord.conversation.outgoing import Delta, Outcome
-from onrecord.errors import SessionBusy, SessionConflict, UsageError
+from onrecord.conversation.outgoing import Outcome
+from onrecord.errors import SessionBusy, UsageError
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Draft, Live, LiveItem, Place
-from onrecord.host.options import encode_options
+from onrecord.host.row_options import encode_options
 from onrecord.host.running import Asked, Running, Ticket, name_of
 from onrecord.host.setup import Setup
 from onrecord.host.tickets import Tickets
 from onrecord.host.worker import Worker
-from onrecord.jsonio import dumps
-from onrecord.record.kinds import HistoryChanged
-from onrecord.session.history import reset
 from onrecord.session.inbox import Busy, Row, superseded
 from onrecord.turn.options import checked_options
 from onrecord.turn.result import TurnResult
 
-__all__ = ("Desk",)
-
-Op = Literal["import", "edit", "remove"]
+__all__ = ("Desk", "named")
 
 
 class Desk:
     """The accepting side of a host, with its worker behind it."""
 
     def __init__(self, setup: Setup, hot: HotSessions) -> None:
-        self._setup, self._hot, self._store = setup, hot, setup.store
+        self.setup, self.hot, self._store = setup, hot, setup.store
         self._live = Live(setup.store, setup.poll_s)
         self._tickets = Tickets(setup.store)
         self._worker: Worker | None = None
@@ -52,7 +44,7 @@ class Desk:
             raise UsageError("this host is closed", code="host-closed", hint="make a new one on the same store")
         if self._loop is None:
             self._loop = loop
-            self._worker = Worker(self._setup, self._hot, self._live, self._tickets)
+            self._worker = Worker(self.setup, self.hot, self._live, self._tickets)
         if self._loop is not loop or self._worker is None:
             raise UsageError(
                 "this host belongs to another event loop",
@@ -67,62 +59,58 @@ class Desk:
     async def send(self, session: SessionKey | str, input: str | Input, busy: Busy, asked: Asked) -> Ticket[Any]:
         """Accepts an input. SessionBusy when it was to be refused while the session is busy."""
         given = as_input(input)
-        plan = self._setup.plan_of(given)
+        plan = self.setup.plan_of(given)
         if asked.options:
             checked_options(asked.options, plan.options)
-        key = row_key(given, "" if given.key else self._setup.effects.nonce())
-        row = Row(session=_named(session), box="in", key=key, body=given, options=encode_options(asked.options))
-        return await self._put(row, busy, asked)
+        key = row_key(given, "" if given.key else self.setup.effects.nonce())
+        row = Row(session=named(session), box="in", key=key, body=given, options=encode_options(asked.options))
+        return await self.put(row, busy, asked)
 
-    def listened(self, asked: Asked, emit: Callable[[Delta], None]) -> Asked:
-        """The same, read live by the one who asks."""
-        draft = Draft()
-
-        def pass_on() -> None:
-            draft.was_read = True
-            emit(draft.deltas[-1])
-
-        draft.listeners.append(pass_on)
-        return replace(asked, draft=draft)
-
-    async def _put(self, row: Row, busy: Busy, asked: Asked) -> Ticket[Any]:
+    async def put(self, row: Row, busy: Busy, asked: Asked) -> Ticket[Any]:
         worker = self.start()
-        known = self._hot.get(row.session)
+        known = self.hot.get(row.session)
         name = name_of(row)
         self._tickets.expect(name, asked)
-        accepted = await self._store.put(row, busy=busy, lease=worker.lease(known))
+        try:
+            accepted = await self._store.put(row, busy=busy, lease=worker.takes.lease(known))
+        except asyncio.CancelledError:
+            worker.takes.find_left(name)
+            raise
+        except Exception:
+            self._tickets.withhold(name)
+            raise
         stored = accepted.row
         if stored is None:
-            self._tickets.forget(name)
+            self._tickets.withhold(name)
             raise SessionBusy(
                 f"a turn of session {row.session.id!r} runs or waits",
                 hint="try again later, or send with busy='queue' or busy='supersede'",
             )
         ended = self._tickets.of(stored, known.seq if known is not None else 0)
         if accepted.leased:
-            worker.begin(stored, accepted.session)
-        elif accepted.is_new or name not in worker.running:
+            worker.takes.begin(stored, accepted.session, is_loaded=True)
+        elif accepted.is_new or name not in worker.takes.running:
             if accepted.is_new and busy == "supersede":
                 self._supersede(worker, stored)
-            worker.tell()
+            worker.tell(gone=not accepted.is_new)
         return Ticket(stored, ended, partial(self._withdraw, stored), is_new=accepted.is_new)
 
     def _supersede(self, worker: Worker, row: Row) -> None:
         """Tells a message that runs here at once; elsewhere its heartbeat does."""
-        running = worker.running_in(row.session)
+        running = worker.takes.running_in(row.session)
         if running is not None and isinstance(running.row.body, Said) and running.row.key != row.key:
             running.interrupt(superseded(row))
 
     async def _withdraw(self, row: Row) -> bool:
         worker = self.start()
-        running = worker.running.get(name_of(row))
+        running = worker.takes.running.get(name_of(row))
         if running is not None:
             return running.interrupt(Interruption(id=f"cancelled:{row.key}~{row.n}", cause="cancelled"))
         if await self._store.cancel("in", row.session, keys=[row.key]) == 0:
             by = Interruption(id=f"cancelled:{row.key}~{row.n}", cause="cancelled")
             return await self._store.cancel("in", row.session, keys=[row.key], by=by) > 0
         line = Outcome(kind="input", status="cancelled", code="cancelled", key=row.key, message="taken back")
-        session = await self._store.load(row.session, known=self._hot.get(row.session))
+        session = await self._store.load(row.session, known=self.hot.get(row.session))
         self._tickets.settle(
             row, TurnResult(status="ignored", session=session, changed=False, base=session, lines=(line,))
         )
@@ -133,19 +121,19 @@ class Desk:
     async def interrupt(self, session: SessionKey | str, by: Interruption) -> Literal["recorded", "seen", "unknown"]:
         """Stops the turn where it runs; else files a row that cuts the closed one."""
         check_interruption(by)
-        worker, key = self.start(), _named(session)
-        running = worker.running_in(key)
+        worker, key = self.start(), named(session)
+        running = worker.takes.running_in(key)
         if running is not None and _is_meant(running, by) and running.interrupt(by):
             await self._gone(worker, running)
         elif running is None:
             await self._mark_elsewhere(key, by)
-        held = await self._store.load(key, known=self._hot.get(key))
+        held = await self._store.load(key, known=self.hot.get(key))
         if held is not None and by.id in held.interruptions:
             return "recorded" if running is not None else "seen"
         if not by.turn:
             return "unknown"
         row = Row(session=key, box="in", key=f"interruption::{by.id}", body=by)
-        result = await (await self._put(row, "queue", Asked())).result()
+        result = await (await self.put(row, "queue", Asked())).result()
         code = result.lines[0].code if result.lines else ""
         return "recorded" if not code else "seen" if code == "seen" else "unknown"
 
@@ -164,56 +152,32 @@ class Desk:
                 await self._store.cancel("in", key, keys=[rows[0].key], by=by)
             elif rows[0].cancel.id != by.id:
                 return
-            await asyncio.sleep(self._setup.poll_s / 4)
+            await asyncio.sleep(self.setup.poll_s / 4)
 
     # ---- what waits
 
     async def pending(self, session: SessionKey | str) -> list[Row]:
         """All rows of a session's inbox."""
-        return await self._store.rows("in", _named(session))
+        return await self._store.rows("in", named(session))
 
     async def cancel(self, session: SessionKey | str, keys: Sequence[str] | None) -> int:
         """Deletes what nobody has leased."""
-        worker, key = self.start(), _named(session)
+        worker, key = self.start(), named(session)
         count = await self._store.cancel("in", key, keys=keys)
-        worker.tell()  # whoever waits for one of them learns that it is gone
+        worker.tell(gone=True)  # whoever waits for one of them learns that it is gone
         return count
 
     def live(self, session: SessionKey | str, after: int, place: Place | None) -> AsyncGenerator[LiveItem, None]:
         """What happens in a session."""
-        worker, key = self.start(), _named(session)
+        worker, key = self.start(), named(session)
 
         def running() -> Draft | None:
-            taken = worker.running_in(key)
+            taken = worker.takes.running_in(key)
             return None if taken is None else taken.draft
 
         return self._live.follow(key, running, after=after, place=place)
 
-    # ---- history
-
-    async def change(
-        self, session: SessionKey | str, op: Op, by: str, *, message: str = "", call: str = "", value: Any = None
-    ) -> TurnResult[Any]:
-        """Puts a change of history ahead of every message, and waits for it."""
-        if not by:
-            raise UsageError("a change of history needs to say who made it", hint='pass by="..."')
-        body = HistoryChanged(op=op, by=by, message=message, call=call)
-        if value is not None:
-            body = replace(body, value=Raw(dumps(tuple(value))))
-        row = Row(session=_named(session), box="in", key=f"history::{self._setup.effects.nonce()}", body=body)
-        return await (await self._put(row, "queue", Asked())).result()
-
-    async def reset(self, session: SessionKey | str, by: str) -> None:
-        """Raises the generation, however often the session changes meanwhile."""
-        self.start()
-        key = _named(session)
-        while (held := await self._store.load(key, known=self._hot.get(key))) is not None:
-            try:
-                change = reset(held, by=by, at=self._setup.effects.now(), folds=self._setup.plan.folds)
-                self._hot.put(await self._store.commit(change))
-                return
-            except SessionConflict:
-                self._hot.drop(key)
+    # ---- its end
 
     async def close(self, drain_s: float) -> None:
         """Ends the worker."""
@@ -223,7 +187,8 @@ class Desk:
         self.closed.set()
 
 
-def _named(session: SessionKey | str) -> SessionKey:
+def named(session: SessionKey | str) -> SessionKey:
+    """The key of a session. UsageError for a blank one."""
     key = session_key(session)
     if not key.id.strip():
         raise UsageError("a session needs a name that is not blank", hint='such as "whatsapp:+55 11 5555"')

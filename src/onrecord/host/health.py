@@ -69,8 +69,8 @@ async def health_of(setup: Setup, worker: Worker) -> Health:
         else:
             whole = False
     return Health(
-        taken=worker.taken, delivered=worker.delivery.delivered,
-        running=len(worker.running) + len(worker.delivery.running), waiting=waiting, due=len(late), parked=parked,
+        taken=worker.takes.count, delivered=worker.delivery.delivered,
+        running=len(worker.takes.running) + len(worker.delivery.running), waiting=waiting, due=len(late), parked=parked,
         oldest_s=max(late, default=0.0), is_whole=whole,
     )  # fmt: skip
 

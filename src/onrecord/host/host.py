@@ -7,19 +7,18 @@ from types import TracebackType
 from typing import Any, Generic, Self, cast
 
 from onrecord.agent import Agent, C
-from onrecord.conversation.content import Part
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Answered, Input, Interruption
-from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Delta
 from onrecord.host.desk import Desk
 from onrecord.host.health import Health, health_of
+from onrecord.host.host_stream import HostStream
 from onrecord.host.hot import HotSessions
+from onrecord.host.keeping import Keeping
 from onrecord.host.live import LiveItem, Place
 from onrecord.host.questions import Caller, check_audience
 from onrecord.host.running import Asked, Ticket
 from onrecord.host.setup import LADDER, Deliver, Give, Setup
-from onrecord.host.stream import HostStream
 from onrecord.session.inbox import Busy, Row
 from onrecord.session.memory import MemoryStore
 from onrecord.session.store import Store
@@ -32,15 +31,15 @@ __all__ = ("Host",)
 _PLAIN = PlainEffects()
 
 
-class Host(Generic[C, O]):
+class Host(Keeping, Generic[C, O]):
     """Runs ``agent`` for many sessions over ``store`` (default: in memory).
 
     ``given`` supplies context, options and history to turns that nobody is there to give them to; ``agents`` are
     others that a message may ask for by name; ``deliver`` carries messages out. ``retry`` are the seconds until a turn
     whose model failed is tried again, rung by rung (empty: it fails for good); ``turns`` is how many run here at once,
     ``hot`` how many sessions are kept ready. A lease lasts ``lease_s`` seconds and is renewed while its turn runs; what
-    other processes put is seen within ``poll_s``. Several hosts, in any number of processes, may share a store; one that
-    serves a single session (``only``) leaves what waits in others alone.
+    other processes put is seen within ``poll_s``. Several hosts, in any number of processes, may share a store; one
+    that serves a single session (``only``) leaves what waits in others alone.
 
     It begins to serve when it is first used, and belongs to the event loop of that moment. Close it, or use it with
     ``async with``: then running turns end, and what waits is left to the next host.
@@ -94,10 +93,10 @@ class Host(Generic[C, O]):
         options: Sequence[object] = (), history: Any = None, busy: Busy = "queue",
     ) -> HostStream[O]:  # fmt: skip
         """The same turn, read while it runs. Leaving the stream early lets the turn go on."""
-        asked = Asked(context=context, options=tuple(options), history=history)
 
         async def run(emit: Callable[[Delta], None], began: Callable[[Turn], None]) -> TurnResult[O]:
-            ticket = await self._desk.send(session, input, busy, self._desk.listened(asked, emit))
+            asked = Asked(context=context, options=tuple(options), history=history, emit=emit)
+            ticket = await self._desk.send(session, input, busy, asked)
             return cast(TurnResult[O], await ticket.result())
 
         return HostStream(run)
@@ -152,28 +151,6 @@ class Host(Generic[C, O]):
         comes twice. Of turns that other processes run only committed entries come.
         """
         return self._desk.live(session, after, place)
-
-    # ---- history
-
-    async def edit_result(
-        self, session: SessionKey | str, message: str, call: str, result: Sequence[Part], *, by: str
-    ) -> TurnResult[Any]:
-        """Another result for a tool call; see `onrecord.session.history.edit_result`."""
-        return await self._desk.change(session, "edit", by, message=message, call=call, value=result)
-
-    async def remove(self, session: SessionKey | str, message: str, *, by: str) -> TurnResult[Any]:
-        """The conversation without a message; the record keeps what it was."""
-        return await self._desk.change(session, "remove", by, message=message)
-
-    async def import_history(
-        self, session: SessionKey | str, messages: Sequence[Message], *, by: str
-    ) -> TurnResult[Any]:
-        """Messages from elsewhere, behind the present ones."""
-        return await self._desk.change(session, "import", by, value=messages)
-
-    async def reset(self, session: SessionKey | str, *, by: str) -> None:
-        """An empty conversation and empty data, at once: what runs or waits stores nothing of the old one."""
-        await self._desk.reset(session, by)
 
     # ---- its life
 

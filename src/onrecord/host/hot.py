@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.session.session import Session
 
-__all__ = ("HotSessions",)
+__all__ = ("HotSessions", "is_about")
+
+
+def is_about(what: SessionKey | Identity, key: SessionKey, session: Session | None) -> bool:
+    """Whether a session is the one named, a sub-turn below it, or of that person."""
+    if isinstance(what, Identity):
+        return session is not None and session.owner == what
+    below = session is not None and session.parent == what.id and key.tenant == what.tenant
+    return key == what or below
 
 
 class HotSessions:
@@ -42,6 +50,12 @@ class HotSessions:
         old = self._kept.pop(key, None)
         if old is not None:
             self._messages -= len(old.conversation.messages)
+
+    def drop_about(self, what: SessionKey | Identity) -> None:
+        """Forgets a session with its sub-turns, or all of a person's."""
+        for key, session in list(self._kept.items()):
+            if is_about(what, key, session):
+                self.drop(key)
 
     def __len__(self) -> int:
         return len(self._kept)

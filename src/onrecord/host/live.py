@@ -82,6 +82,15 @@ class Draft:
         self.was_read = False
         self.listeners: list[Callable[[], None]] = []
 
+    def listen(self, emit: Callable[[Delta], None]) -> None:
+        """Tells each delta from now on to somebody who reads it at once."""
+
+        def pass_on() -> None:
+            self.was_read = True
+            emit(self.deltas[-1])
+
+        self.listeners.append(pass_on)
+
     def add(self, delta: Delta) -> None:
         """Releases one more delta."""
         self.deltas.append(delta)
@@ -105,24 +114,41 @@ class _Channel:
 
 
 class _Reader:
-    __slots__ = ("waiter",)
+    """What one reader waits for. One timer serves many waits: a reader is woken for every delta."""
 
-    def __init__(self) -> None:
-        self.waiter: asyncio.Future[None] | None = None
+    __slots__ = ("_is_late", "_loop", "_seconds", "_timer", "_waiter")
+
+    def __init__(self, seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._seconds = seconds
+        self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_late = False
 
     def wake(self) -> None:
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
-    async def wait(self, seconds: float) -> bool:
-        """Whether something woke it before the time was up."""
-        self.waiter = asyncio.get_running_loop().create_future()
-        try:
-            async with asyncio.timeout(seconds):
-                await self.waiter
-        except TimeoutError:
+    async def wait(self) -> bool:
+        """Whether so much time has passed since this last was so that others may have stored something."""
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._seconds, self._late)
+        if not self._is_late:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        if not self._is_late:
             return False
+        self._is_late = False
         return True
+
+    def _late(self) -> None:
+        self._timer, self._is_late = None, True
+        self.wake()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class Live:
@@ -168,44 +194,42 @@ class Live:
         channel = self._channels.setdefault(key, _Channel())
         if channel.draft is None and (draft := running()) is not None:
             self.begin(key, draft)
-        reader = _Reader()
+        reader = _Reader(self._poll_s)
         channel.readers.add(reader)
-        try:
-            async with aclosing(self._items(key, channel, reader, after, place)) as items:
-                async for item in items:
-                    yield item
-        finally:
-            channel.readers.discard(reader)
-            if not channel.readers and self._channels.get(key) is channel:
-                del self._channels[key]
-                if channel.draft is not None:
-                    channel.draft.listeners.remove(channel.wake)
-
-    async def _items(
-        self, key: SessionKey, channel: _Channel, reader: _Reader, after: int, place: Place | None
-    ) -> AsyncGenerator[LiveItem, None]:
         seen, stale, draft, index = channel.commits, True, None, 0
-        while not self._closed:
-            if draft is not None and index < len(draft.deltas):
-                progress, index = _progress(draft, index, place)
-                if progress is not None:
-                    draft.was_read = True
-                    yield progress
-                continue
-            if draft is not None and draft.end:
-                if draft.end == "gone" and draft.deltas:
-                    yield Gone(draft.turn, draft.take)
-                draft = None
-            if stale or seen != channel.commits:
-                stale, seen = False, channel.commits
-                async for entry in self._store.entries(key, after=after):
-                    after = entry.seq
-                    yield Committed(entry)
-                continue
-            if draft is None and channel.draft is not None:
-                draft, index = channel.draft, 0
-                continue
-            stale = not await reader.wait(self._poll_s)
+        try:
+            while not self._closed:
+                if draft is not None and index < len(draft.deltas):
+                    progress, index = _progress(draft, index, place)
+                    if progress is not None:
+                        draft.was_read = True
+                        yield progress
+                    continue
+                if draft is not None and draft.end:
+                    if draft.end == "gone" and draft.deltas:
+                        yield Gone(draft.turn, draft.take)
+                    draft = None
+                if stale or seen != channel.commits:
+                    stale, seen = False, channel.commits
+                    async with aclosing(self._store.entries(key, after=after)) as entries:
+                        async for entry in entries:
+                            after = entry.seq
+                            yield Committed(entry)
+                    continue
+                if draft is None and channel.draft is not None:
+                    draft, index = channel.draft, 0
+                    continue
+                stale = await reader.wait()
+        finally:
+            reader.close()
+            self._leave(key, channel, reader)
+
+    def _leave(self, key: SessionKey, channel: _Channel, reader: _Reader) -> None:
+        channel.readers.discard(reader)
+        if not channel.readers and self._channels.get(key) is channel:
+            del self._channels[key]
+            if channel.draft is not None:
+                channel.draft.listeners.remove(channel.wake)
 
 
 def _progress(draft: Draft, index: int, place: Place | None) -> tuple[Progress | None, int]:
@@ -216,7 +240,11 @@ def _progress(draft: Draft, index: int, place: Place | None) -> tuple[Progress |
         items = [cut for item in items if (cut := _behind(item, read)) is not None]
     if not items:
         return None, stop
-    at = next((item.at for item in items if isinstance(item, (TextDelta, MarkDelta))), read)
+    at = read
+    for item in items:  # mostly the first one; a generator would cost as much as the rest
+        if isinstance(item, (TextDelta, MarkDelta)):
+            at = item.at
+            break
     return Progress(turn=draft.turn, take=draft.take, at=at, items=tuple(items)), stop
 
 

@@ -8,8 +8,10 @@ from typing import Any, Generic
 
 from msgspec import Struct
 
-from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Interruption
+from onrecord.conversation.outgoing import Delta
+from onrecord.host.hot import is_about
 from onrecord.host.live import Draft
 from onrecord.session.inbox import Row
 from onrecord.session.session import Session
@@ -33,23 +35,36 @@ class Asked(Struct, frozen=True, kw_only=True):
     context: object = None
     options: tuple[object, ...] = ()
     history: Any = None
-    draft: Draft | None = None
+    emit: Callable[[Delta], None] | None = None
 
 
 class Running:
     """One row, from its lease to its commit. One task takes it; the heartbeat and `Host.interrupt` reach in."""
 
     __slots__ = (
-        "asked", "draft", "has_ended", "interruption", "is_lost", "is_stopped", "row", "session", "task", "turn",
+        "asked", "draft", "has_begun", "has_ended", "interruption", "is_loaded", "is_lost", "is_stopped", "row",
+        "session", "task", "turn",
     )  # fmt: skip
 
-    def __init__(self, row: Row, session: Session | None, asked: Asked) -> None:
-        self.row, self.session, self.asked = row, session, asked
-        self.draft = asked.draft or Draft()
+    def __init__(self, row: Row, session: Session | None, asked: Asked, *, is_loaded: bool) -> None:
+        self.row, self.session, self.asked, self.is_loaded = row, session, asked, is_loaded
+        self.draft = Draft()
+        if asked.emit is not None:
+            self.draft.listen(asked.emit)
         self.task: asyncio.Task[None] | None = None
         self.turn: Turn | None = None
         self.interruption = row.cancel
-        self.has_ended = self.is_lost = self.is_stopped = False
+        self.has_begun = self.has_ended = self.is_lost = self.is_stopped = False
+
+    def check(self) -> None:
+        """Begins, unless it is to be left already: a task that is cancelled before its first step tidies nothing up."""
+        self.has_begun = True
+        if self.is_lost or self.is_stopped:
+            raise asyncio.CancelledError
+
+    def is_about(self, what: SessionKey | Identity) -> bool:
+        """Whether it takes place in that session, or in one of that person."""
+        return is_about(what, self.row.session, self.session)
 
     def began(self, turn: Turn) -> None:
         """The take has opened its turn."""
@@ -59,6 +74,11 @@ class Running:
     def ended(self) -> None:
         """The take is over; what it came to is being stored."""
         self.turn, self.has_ended = None, True
+
+    def begin_again(self) -> None:
+        """Nothing of the take was stored, and nobody read of it: it is taken anew."""
+        self.has_ended = False
+        self.draft.deltas.clear()
 
     def interrupt(self, by: Interruption) -> bool:
         """Stops the take, also one that is about to begin; False where it has ended, or is stopped already."""
@@ -82,7 +102,7 @@ class Running:
 
     def _leave(self) -> None:
         # Once it is being stored, the store decides: it compares leases, and finishes what it began.
-        if self.task is not None and not self.has_ended:
+        if self.task is not None and self.has_begun and not self.has_ended:
             self.task.cancel()
 
 

@@ -13,13 +13,13 @@ from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Input, Said
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Outgoing
-from onrecord.errors import ConfigurationError, UsageError
+from onrecord.errors import ConfigurationError, OnrecordError, UsageError
 from onrecord.jsonio import Json
 from onrecord.session.store import Store
 from onrecord.turn.effects import Effects
 from onrecord.turn.plan import Plan
 
-__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "log")
+__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "code_of", "log")
 
 C = TypeVar("C")
 
@@ -30,6 +30,11 @@ LADDER: tuple[float, ...] = (60.0, 300.0, 900.0, 3600.0, 21600.0)
 
 CRASHES = 6
 """Takes of one row that nobody heard of again, after which the row is parked."""
+
+
+def code_of(error: Exception) -> str:
+    """What the log says of an error: its code, or its class where it is none of ours."""
+    return error.code if isinstance(error, OnrecordError) else type(error).__name__
 
 
 class Given(Struct, Generic[C], frozen=True, kw_only=True):

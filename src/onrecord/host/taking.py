@@ -28,7 +28,7 @@ from onrecord.errors import (
     UsageError,
 )
 from onrecord.host.hot import HotSessions
-from onrecord.host.options import decode_options
+from onrecord.host.row_options import decode_options
 from onrecord.host.running import Running
 from onrecord.host.setup import CRASHES, Given, Setup, log
 from onrecord.host.unfinished import after_conflict, parked_change
@@ -69,11 +69,11 @@ async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResu
     """Takes the row to its end. Raises what the sender is told; LeaseLost when nothing of it counts."""
     row = running.row
     base = await _loaded(setup, hot, running)
-    if not isinstance(row.body, _INPUTS):
-        return await _kept_up(setup, hot, running, base)
     if row.attempt - row.clean > CRASHES:
         error = TurnParked(row.session.id, "out-of-attempts")
         raise await park(setup, hot, running, base, "out-of-attempts", error)
+    if not isinstance(row.body, _INPUTS):
+        return await _kept_up(setup, hot, running, base)
     for attempt in range(_CONFLICTS + 1):
         result, failure = await _taken(setup, hot, running, base, row.body)
         try:
@@ -85,6 +85,7 @@ async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResu
             base = await setup.store.load(row.session)
             if running.draft.was_read or attempt == _CONFLICTS:
                 return await _ended_by_conflict(setup, hot, running, result, base)
+            running.begin_again()
             continue
         except StoreError as error:
             if error.code in _UNSTORABLE:  # it would not fit the next time either
@@ -123,7 +124,7 @@ async def _give_back(setup: Setup, row: Row) -> None:
 
 
 async def _loaded(setup: Setup, hot: HotSessions, running: Running) -> Session | None:
-    if running.session is not None:
+    if running.is_loaded:
         return running.session
     return await setup.store.load(running.row.session, known=hot.get(running.row.session))
 

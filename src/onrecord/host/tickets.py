@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 from onrecord.conversation.identity import SessionKey
@@ -14,10 +15,11 @@ from onrecord.session.inbox import Row
 from onrecord.session.store import Store
 from onrecord.turn.result import TurnResult
 
-__all__ = ("Tickets",)
+__all__ = ("Tickets", "row_of")
 
 
 _NOTHING = Asked()
+_PAGE = 1000
 
 
 class _Waiting:
@@ -42,11 +44,18 @@ class Tickets:
         self._store = store
         self._waiting: dict[Name, _Waiting] = {}
         self._asked: dict[Name, Asked] = {}
+        self._sessions = Counter[SessionKey]()
+        self._closed = False
 
     def expect(self, name: Name, asked: Asked) -> None:
         """A row of this name is about to be put: what its sender gives, unless one is waited for already."""
         if name not in self._waiting:
             self._asked[name] = asked
+
+    def withhold(self, name: Name) -> None:
+        """No such row was stored. Who waits for one of that name, stored before, still does."""
+        if name not in self._waiting:
+            self._asked.pop(name, None)
 
     def asked(self, name: Name) -> Asked:
         """What the sender of a row gave beside it."""
@@ -54,14 +63,20 @@ class Tickets:
 
     def forget(self, name: Name) -> None:
         """Nobody waits for this row any more."""
-        self._waiting.pop(name, None)
         self._asked.pop(name, None)
+        if self._waiting.pop(name, None) is not None:
+            self._sessions[name[0]] -= 1
+            if not self._sessions[name[0]]:
+                del self._sessions[name[0]]
 
     def of(self, row: Row, since: int) -> asyncio.Future[TurnResult[Any]]:
         """What ends with the row's turn. ``since`` is a number of entries that were there before it."""
         waiting = self._waiting.get(name_of(row))
         if waiting is None:
             waiting = self._waiting[name_of(row)] = _Waiting(row, since)
+            self._sessions[row.session] += 1
+            if self._closed:
+                waiting.ended.set_exception(_host_closed())
         return waiting.ended
 
     def settle(self, row: Row, result: TurnResult[Any]) -> None:
@@ -80,31 +95,60 @@ class Tickets:
 
     def waits_in(self, session: SessionKey) -> bool:
         """Whether somebody waits for a row of this session."""
-        return any(name[0] == session for name in self._waiting)
+        return session in self._sessions
 
     async def look(self, running: Collection[Name] | Mapping[Name, object]) -> None:
         """Settles what was taken by another process, or was set aside or withdrawn there."""
-        sessions = {name[0] for name in self._waiting if name not in running}
-        for session in sessions:
-            stored = {row.key: row for row in await self._store.rows("in", session)}
-            for name, waiting in list(self._waiting.items()):
-                if name[0] != session or name in running:
+        # Before the store is asked: what is put while it answers is not in its answer.
+        sessions = dict[SessionKey, list[_Waiting]]()
+        for name, waiting in self._waiting.items():
+            if name not in running:
+                sessions.setdefault(name[0], []).append(waiting)
+        for session, some in sessions.items():
+            after = min(waiting.row.n for waiting in some) - 1
+            stored = {row.key: row async for row in _rows(self._store, session, after)}
+            for waiting in some:
+                name = name_of(waiting.row)
+                if name in running or self._waiting.get(name) is not waiting:
                     continue
-                row = stored.get(name[1])
+                row = stored.get(waiting.row.key)
                 if row is None or row.n != waiting.row.n:
                     self.settle(waiting.row, await result_elsewhere(self._store, waiting.row, waiting.since))
                 elif row.dead:
                     self.fail(waiting.row, TurnParked(session.id, row.dead))
 
     def close(self) -> None:
-        """Tells everybody who still waits that this host has closed."""
+        """Tells everybody who still waits, or will, that this host has closed."""
+        self._closed = True
         for waiting in self._waiting.values():
             if not waiting.ended.done():
-                waiting.ended.set_exception(
-                    UsageError(
-                        "the host was closed before this turn ended",
-                        code="host-closed",
-                        hint="the input is accepted: the next host on this store takes it",
-                    )
-                )
+                waiting.ended.set_exception(_host_closed())
         self._waiting = {}
+        self._sessions.clear()
+
+
+def _host_closed() -> UsageError:
+    return UsageError(
+        "the host was closed before this turn ended",
+        code="host-closed",
+        hint="the input is accepted: the next host on this store takes it",
+    )
+
+
+async def row_of(store: Store, session: SessionKey, key: str) -> Row | None:
+    """The row of a session's inbox with this key."""
+    async for row in _rows(store, session):
+        if row.key == key:
+            return row
+    return None
+
+
+async def _rows(store: Store, session: SessionKey, after: int = 0) -> AsyncIterator[Row]:
+    """All rows of a session's inbox behind that number, however many."""
+    more = True
+    while more:
+        page = await store.rows("in", session, after=after, limit=_PAGE)
+        for row in page:
+            yield row
+            after = row.n
+        more = len(page) == _PAGE

@@ -1,26 +1,24 @@
 """Worker: leases rows that are due, takes many at once and one per session, keeps the leases, delivers what was said.
 
-One task serves, one keeps the leases; each running take is a task of its own, because a turn belongs to its host and
-not to whoever asked for it.
+One task serves, one keeps the leases. Everything runs on one event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import suppress
-from typing import Any
+from datetime import datetime
 
-from onrecord.errors import LeaseLost, OnrecordError, StoreError
-from onrecord.host.delivery import Delivering, Delivery
+from onrecord.host.delivery import Delivering, Delivery, ended_by
+from onrecord.host.heartbeat import keep_leases
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Live
-from onrecord.host.running import Name, Running, name_of
-from onrecord.host.setup import Setup, log
-from onrecord.host.taking import GivenBack, take_row
+from onrecord.host.running import Running
+from onrecord.host.setup import Setup, code_of, log
+from onrecord.host.takes import Takes
 from onrecord.host.tickets import Tickets
-from onrecord.session.inbox import Lease, Row
-from onrecord.session.session import Session
-from onrecord.turn.result import TurnResult
+from onrecord.session.inbox import Row
 
 __all__ = ("Worker",)
 
@@ -29,148 +27,67 @@ _TROUBLE_S = (0.05, 0.2, 1.0, 5.0)
 
 
 class Worker:
-    """The engine of a host. Everything runs on one event loop."""
+    """The engine of a host: ``takes`` are its turns, ``delivery`` its messages out."""
 
     def __init__(self, setup: Setup, hot: HotSessions, live: Live, tickets: Tickets) -> None:
-        self.setup, self.hot, self.live, self.tickets = setup, hot, live, tickets
+        self.setup, self._live, self._tickets = setup, live, tickets
+        self.takes = Takes(setup, hot, live, tickets, tell=self.tell, ended=self._take_ended)
         self.delivery = Delivery(setup, self.tell)
-        self.taken = 0
-        self.running: dict[Name, Running] = {}
         self._news = asyncio.Event()
+        self._looks_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
-        self._closing = False
         self._settling: list[asyncio.Future[None]] = []
-
-    # ---- running
+        self._closing = asyncio.Event()
 
     def start(self) -> None:
         """Begins to serve; called again it does nothing."""
-        if not self._tasks and not self._closing:
-            self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(self._keep())]
+        if not self._tasks and not self._closing.is_set():
 
-    def tell(self) -> None:
-        """Something may be due: the worker looks at once."""
+            def held() -> list[Running | Delivering]:
+                return [*self.takes.running.values(), *self.delivery.running.values()]
+
+            self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(keep_leases(self.setup, held))]
+
+    def tell(self, *, gone: bool = False) -> None:
+        """Something may be due: the worker looks at once, also for rows that are gone if told so."""
+        if gone:
+            self._looks_at = 0.0
         self._news.set()
 
+    def _take_ended(self) -> None:
+        if self._settling:
+            self.tell()
+
+    async def close(self, drain_s: float) -> None:
+        """Takes no more rows; running turns may end within ``drain_s`` seconds, then their rows are given back."""
+        self._closing.set()
+        self.takes.shut()
+        self.tell()
+        until = asyncio.get_running_loop().time() + drain_s
+        await ended_by(until, self._tasks[:1])
+        await self.takes.close(until)
+        await self.delivery.close(until)
+        for task in self._tasks:
+            task.cancel()
+        await ended_by(math.inf, self._tasks)
+        self._live.close()
+        self._tickets.close()
+        self._settle([*self._settling], None)
+
+    # ---- until all is done
+
     async def settled(self) -> None:
-        """Until nothing runs here and nothing is due. StoreError when the store fails meanwhile."""
+        """Until nothing runs here and nothing is due. Raises what the store raises meanwhile."""
         settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._settling.append(settled)
         self.tell()
         await settled
 
-    def lease(self, session: Session | None) -> Lease | None:
-        """What a put may ask for: to take the row here and now, if there is room for one more."""
-        if self._closing or len(self.running) >= self.setup.turns:
-            return None
-        return Lease(owner=self.setup.name, ttl=self.setup.lease_s, known=session)
-
-    def begin(self, row: Row, session: Session | None) -> Running:
-        """Takes a leased row in a task of its own."""
-        running = Running(row, session, self.tickets.asked(name_of(row)))
-        self.running[name_of(row)] = running
-        self.live.begin(row.session, running.draft)
-        running.task = asyncio.create_task(self._take(running))
-        return running
-
-    def running_in(self, key: Any) -> Running | None:
-        """What is being taken in a session here."""
-        return next((r for (session, _), r in self.running.items() if session == key), None)
-
-    async def close(self, drain_s: float) -> None:
-        """Takes no more rows; running turns may end within ``drain_s`` seconds, then their rows are given back."""
-        self._closing = True
-        takes = [r.task for r in self.running.values() if r.task is not None]
-        if takes and drain_s > 0:
-            await asyncio.wait(takes, timeout=drain_s)
-        for running in list(self.running.values()):
-            running.stop()
-        await asyncio.gather(*(r.task for r in self.running.values() if r.task is not None), return_exceptions=True)
-        await self.delivery.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.live.close()
-        self.tickets.close()
-        self._settle([*self._settling], None)
-
-    # ---- one row
-
-    async def _take(self, running: Running) -> None:
-        row, end = running.row, False
-        try:
-            result = await take_row(self.setup, self.hot, running)
-        except GivenBack as back:
-            self.tickets.fail(row, back.error)
-            self.tell()
-        except LeaseLost:
-            self.hot.drop(row.session)  # whoever has the row now ends it, and the tickets look for that
-        except asyncio.CancelledError:
-            await self._left(running)
-        except OnrecordError as error:
-            end = getattr(error, "result", None) is not None
-            self._failed(running, error)
-        except Exception as error:  # noqa: BLE001 - the sender is told; one row must not end the others
-            self._failed(running, error)
-        else:
-            end = result.changed
-            self.tickets.settle(row, result)
-            self._follow_up(result)
-        finally:
-            self.running.pop(name_of(row), None)
-            self.taken += 1
-            self.live.ended(row.session, running.draft, "committed" if end else "gone")
-            if self._settling or self.tickets.waits_in(row.session) or len(self.running) >= self.setup.turns - 1:
-                self.tell()
-
-    def _failed(self, running: Running, error: Exception) -> None:
-        if isinstance(error, StoreError):
-            log.error("the store failed in a turn: %s", error.code, extra={"row": running.row.n, "code": error.code})
-            self.hot.drop(running.row.session)
-        self.tickets.fail(running.row, error)
-        self.tell()
-
-    def _follow_up(self, result: TurnResult[Any]) -> None:
-        if result.wakes or (result.messages and self.setup.deliver is not None):
-            self.tell()
-
-    async def _left(self, running: Running) -> None:
-        """The take was cancelled from outside: by a lost lease, or because the host closes."""
-        if not (running.is_lost or running.is_stopped):
-            raise asyncio.CancelledError
-        self.hot.drop(running.row.session)
-        if running.is_stopped:
-            with suppress(StoreError):  # then its lease ends by itself
-                row = running.row
-                await self.setup.store.again(row, due=self.setup.effects.now(), rung=row.rung, floor=row.floor)
-
-    # ---- the two loops
-
-    async def _serve(self) -> None:
-        trouble = 0
-        while not self._closing:
-            self._news.clear()
-            asked, quiet = [*self._settling], self._is_quiet
-            try:
-                moved = await self._round()
-                trouble = 0
-            except StoreError as error:
-                wait = _TROUBLE_S[min(trouble, len(_TROUBLE_S) - 1)]
-                log.error("the store failed: %s; trying again in %.2f s", error.code, wait, extra={"code": error.code})
-                trouble += 1
-                self._settle(asked, error)
-                await asyncio.sleep(wait)
-                continue
-            if not moved:
-                if quiet and self._is_quiet:  # from before this round until after it
-                    self._settle(asked, None)
-                await self._rest()
-
     @property
     def _is_quiet(self) -> bool:
-        return not self.running and not self.delivery.running
+        return not self.takes.running and not self.delivery.running
 
-    def _settle(self, asked: list[asyncio.Future[None]], error: StoreError | None) -> None:
+    def _settle(self, asked: list[asyncio.Future[None]], error: Exception | None) -> None:
         """Tells who waits for it that all is done, or that it cannot be."""
         self._settling = [one for one in self._settling if one not in asked]
         for settled in asked:
@@ -181,46 +98,66 @@ class Worker:
             else:
                 settled.set_exception(error)
 
+    # ---- serving
+
+    async def _serve(self) -> None:
+        trouble = 0
+        while not self._closing.is_set():
+            self._news.clear()
+            asked, quiet = [*self._settling], self._is_quiet
+            try:
+                if not await self._round():
+                    if quiet and self._is_quiet:  # from before this round until after it
+                        self._settle(asked, None)
+                    await self._rest()
+                trouble = 0
+            except Exception as error:  # noqa: BLE001 - whatever it is, what was accepted has to be served
+                wait, code = _TROUBLE_S[min(trouble, len(_TROUBLE_S) - 1)], code_of(error)
+                log.error("the store failed: %s; trying again in %.2f s", code, wait, extra={"code": code})
+                trouble += 1
+                self._settle(asked, error)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._closing.wait()
+
     async def _round(self) -> bool:
         """Leases what is due in both boxes. Whether there was anything."""
-        store, setup = self.setup.store, self.setup
-        room = setup.turns - len(self.running)
-        rows = list[Row]()
+        setup, room, rows = self.setup, self.takes.room, list[Row]()
         if room > 0:
-            rows = await store.lease("in", setup.name, ttl=setup.lease_s, limit=room, session=setup.only)
+            rows = await setup.store.lease("in", setup.name, ttl=setup.lease_s, limit=room, session=setup.only)
         for row in rows:
-            self.begin(row, None)
+            self.takes.begin(row)
         delivered = await self.delivery.lease()
-        await self.tickets.look(self.running)
+        await self._look()
         return bool(rows or delivered)
 
-    async def _rest(self) -> None:
-        """Until something is due, or there is news, or other processes may have put something."""
-        due = [await self.setup.store.next_due("in")] if len(self.running) < self.setup.turns else []
-        if self.setup.deliver is not None:
-            due.append(await self.setup.store.next_due("out"))
-        now = self.setup.effects.now()
-        seconds = [(at - now).total_seconds() for at in due if at is not None]
-        # What is due and yet was not leased is due to be leased by somebody else: not worth a busy loop.
-        wait = max(min([*seconds, self.setup.poll_s]), self.setup.poll_s / 20)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._news.wait()
+    async def _look(self) -> None:
+        """What became of rows that others may have taken: once a poll, however busy this host is."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._looks_at:
+            self._looks_at = now + self.setup.poll_s
+            await self._tickets.look(self.takes.running)
 
-    async def _keep(self) -> None:
-        """The heartbeat of all leases: one query for all of them, three times in a lease."""
-        while True:
-            await asyncio.sleep(self.setup.lease_s / 3)
-            held: list[Running | Delivering] = [*self.running.values(), *self.delivery.running.values()]
-            if not held:
-                continue
-            try:
-                rows = await self.setup.store.extend([running.row for running in held], ttl=self.setup.lease_s)
-            except StoreError as error:
-                log.error("leases could not be kept: %s", error.code, extra={"code": error.code})
-                continue
-            for running, row in zip(held, rows, strict=True):
-                if row is None:
-                    running.lose()
-                elif row.cancel is not None:
-                    running.interrupt(row.cancel)
+    async def _rest(self) -> None:
+        """Until something is due, or there is news. Meanwhile others may put something: one query a box each poll."""
+        # What is due and yet was not leased is due to be leased by somebody else: not worth a busy loop.
+        poll_s, least = self.setup.poll_s, self.setup.poll_s / 20
+        while not self._closing.is_set():
+            wait = max(await self._until_due(), least)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(wait, poll_s)):
+                    await self._news.wait()
+            if wait < poll_s or self._news.is_set():
+                return
+            least = 0.0
+            await self._look()
+
+    async def _until_due(self) -> float:
+        """Seconds."""
+        store, due = self.setup.store, list[datetime | None]()
+        if self.takes.room > 0:
+            due.append(await store.next_due("in"))
+        if self.setup.deliver is not None:
+            due.append(await store.next_due("out"))
+        now = self.setup.effects.now()
+        return min([(at - now).total_seconds() for at in due if at is not None], default=math.inf)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, Protocol, TypeVar
 
-from onrecord.record.entry import Entry
-from onrecord.record.kinds import ENDS
+from onrecord.record.entry import Body, Entry
+from onrecord.record.kinds import ENDS, Erased
 
-__all__ = ("Fold", "takes")
+__all__ = ("Fold", "ended_by", "takes")
 
 S = TypeVar("S")
 
@@ -37,6 +37,16 @@ class Fold(Protocol[S]):
     def apply(self, state: S, entry: Entry, /) -> S: ...
 
 
+_ENDS: dict[str, type[Body]] = {str(end.__struct_config__.tag): end for end in ENDS}
+
+
+def ended_by(body: Body) -> type[Body] | None:
+    """The kind of end that this body is for its take, or was before it was erased; None for any other body."""
+    if isinstance(body, ENDS):
+        return type(body)
+    return _ENDS.get(body.was) if isinstance(body, Erased) else None
+
+
 def takes(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     """Entries by whole takes, up to ``turn.closed | paused | interrupted | failed``; last, what has no end yet.
 
@@ -45,7 +55,7 @@ def takes(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     gathered: list[Entry] = []
     for entry in entries:
         gathered.append(entry)
-        if isinstance(entry.body, ENDS):
+        if ended_by(entry.body) is not None:
             yield gathered
             gathered = []
     if gathered:

@@ -119,7 +119,7 @@ class Receipt(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     ``units`` is the number of conversation units and ``own`` the first one of this brief; ``offers`` and ``shape``
     are digests of texts filed once as ``piece.filed``; ``stable_until`` counts the units whose bytes the previous
-    request already had.
+    request already had. ``erased``: some of what it showed was erased, and with that everything it said of history.
     """
 
     pieces: tuple[PieceMark, ...] = ()
@@ -135,6 +135,7 @@ class Receipt(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     settings: Mapping[str, Json] = {}
     scope: str = ""
     stable_until: int = 0
+    erased: bool = False
 
 
 class TurnOpened(Body, frozen=True, gc=False, kw_only=True, tag="turn.opened"):
@@ -335,9 +336,12 @@ class ContextAdded(Body, frozen=True, gc=False, kw_only=True, tag="context.added
 
 
 class HistoryChanged(Body, frozen=True, gc=False, kw_only=True, tag="history.changed"):
-    """The conversation itself changed: ``import`` (value: messages), ``edit`` (value: parts), ``remove``, ``reset``."""
+    """The conversation itself changed: ``import`` (value: messages), ``edit`` (value: parts), ``remove``, ``reset``.
 
-    op: Literal["import", "edit", "remove", "reset"]
+    ``erase`` says that entries before it were erased, and what the session keeps all the same (value: a `Kept`).
+    """
+
+    op: Literal["import", "edit", "remove", "reset", "erase"]
     by: str = ""
     message: str = ""
     call: str = ""

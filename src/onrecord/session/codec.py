@@ -18,7 +18,7 @@ from onrecord.conversation.messages import Message
 from onrecord.errors import StoreError
 from onrecord.jsonio import UNREADABLE, Json, misfit
 from onrecord.record.kinds import Pending
-from onrecord.session.session import Session, SlotState
+from onrecord.session.session import Session, SlotState, StoredSlot
 
 __all__ = (
     "decode_message",
@@ -29,15 +29,11 @@ __all__ = (
     "loads_session",
     "pack",
     "slot_value",
+    "stored_slots",
     "unpack",
 )
 
 T = TypeVar("T")
-
-
-class _Slot(Struct, frozen=True):
-    version: int
-    value: Raw
 
 
 class _State(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,7 +49,7 @@ class _State(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pending: Pending | None = None
     last_user_at: datetime | None = None
     last_assistant_at: datetime | None = None
-    slots: Mapping[str, _Slot] = {}
+    slots: Mapping[str, StoredSlot] = {}
     digest_key: str = ""
     filed: tuple[str, ...] = ()
 
@@ -125,12 +121,16 @@ def slot_value(slot: SlotState, kind: type[T]) -> T:
     return value
 
 
-def _small(session: Session) -> _State:
-    slots = {
-        name: _Slot(slot.version, slot.value if isinstance(slot.value, Raw) else Raw(_encode(slot.value)))
+def stored_slots(session: Session) -> dict[str, StoredSlot]:
+    """The states of features as they are written."""
+    return {
+        name: StoredSlot(slot.version, slot.value if isinstance(slot.value, Raw) else Raw(_encode(slot.value)))
         for name, slot in session.slots.items()
     }
-    return _State(**{name: getattr(session, name) for name in _COPIED}, slots=slots)
+
+
+def _small(session: Session) -> _State:
+    return _State(**{name: getattr(session, name) for name in _COPIED}, slots=stored_slots(session))
 
 
 def encode_state(session: Session) -> bytes:

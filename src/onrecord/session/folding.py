@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from onrecord.conversation.identity import SessionKey
 from onrecord.record import kinds
 from onrecord.record.entry import Entry
-from onrecord.record.fold import takes
+from onrecord.record.fold import ended_by, takes
 from onrecord.record.record import Record
 from onrecord.session.session import Session
 from onrecord.session.steps import CORE
@@ -36,8 +36,7 @@ def land(session: Session, entries: Sequence[Entry], folds: Folds = NO_FOLDS) ->
 
     The same function lands a live take, a replayed one, and a take on a newer session.
     """
-    end = entries[-1].body
-    whole = isinstance(end, (kinds.TurnClosed, kinds.TurnPaused))
+    whole = ended_by(entries[-1].body) in {kinds.TurnClosed, kinds.TurnPaused}
     working = Working(session, folds, whole=whole)
     for entry in entries:
         apply(working, entry)
@@ -56,7 +55,7 @@ def refold(key: SessionKey, entries: Iterable[Entry], folds: Folds = NO_FOLDS, *
     """The session that a record tells of. A last take without an end is folded as a turn sees itself, live."""
     session = Session(key=key, digest_key=digest_key)
     for take in takes(entries):
-        if isinstance(take[-1].body, kinds.ENDS):
+        if ended_by(take[-1].body) is not None:
             session = land(session, take, folds)
         else:
             working = Working(session, folds)

@@ -20,7 +20,15 @@ from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.session.working import NO_FOLDS
 
-__all__ = ("change_history", "edit_result", "import_messages", "interrupt_closed", "remove_message", "reset")
+__all__ = (
+    "change_history",
+    "edit_result",
+    "import_messages",
+    "interrupt_closed",
+    "raw_value",
+    "remove_message",
+    "reset",
+)
 
 
 def edit_result(
@@ -29,7 +37,7 @@ def edit_result(
     """Another result for a tool call. Native continuations of that round and of every later one are dropped, since
     they were generated from the old one. UsageError when there is no such message or call, or no such part.
     """
-    body = HistoryChanged(op="edit", by=by, message=message, call=call, value=_raw(result))
+    body = HistoryChanged(op="edit", by=by, message=message, call=call, value=raw_value(result))
     return _changed(session, body, by, at, folds)
 
 
@@ -54,7 +62,7 @@ def import_messages(
                 f"message id {message.id!r} is already in the conversation", hint="give imports their own ids"
             )
         taken.add(message.id)
-    return _changed(session, HistoryChanged(op="import", by=by, value=_raw(messages)), by, at, folds)
+    return _changed(session, HistoryChanged(op="import", by=by, value=raw_value(messages)), by, at, folds)
 
 
 def reset(session: Session, *, by: str, at: datetime, folds: Folds = NO_FOLDS) -> Change:
@@ -96,7 +104,8 @@ def _changed(session: Session, body: HistoryChanged, by: str, at: datetime, fold
 _TYPED = "messages and parts hold the types they are declared with, and valid Unicode"
 
 
-def _raw(values: Sequence[object]) -> Raw:
+def raw_value(values: Sequence[object]) -> Raw:
+    """Messages or parts as an entry keeps them. UsageError for what JSON cannot keep."""
     try:
         return Raw(dumps(tuple(values)))
     except (TypeError, ValueError, RecursionError) as error:

@@ -13,8 +13,9 @@ the take deletes it. Timers are rows with a later ``due``. Inbox and outbox foll
 4. Messages (`Said`, `Answered`) share one due time, max(now, their floors), given anew to all that live whenever one
    is put or revived; a message given back for later moves those behind it too. So no message overtakes another, while
    wakes and events pass.
-5. Interruptions and changes of history are due before everything else.
-6. A message out is due no earlier than the last one that lives, plus its own delay; one given back moves those behind.
+5. Interruptions and changes of history are due before everything else; one given back, when it is to be tried again.
+6. A message out is due no earlier than the last one that lives, plus its own delay. One given back or revived is due no
+   earlier than those of lower numbers, and moves those of higher ones.
 7. A parked row (``dead``) is leased by nobody and blocks nobody until it is revived.
 
 The store's clock decides what is due and whose lease has ended; it may jump. Instants are kept to the microsecond, in
@@ -294,7 +295,7 @@ def decode_row_body(kind: str, body: bytes) -> RowBody:
         except UNREADABLE:
             pass
     raise StoreError(
-        f"a row of the kind {kind!r} does not decode", code="store-damaged", hint="restore the last good copy"
+        f"a row of the kind {kind!r} does not decode", code="store-corrupt", hint="restore the last good copy"
     )
 
 

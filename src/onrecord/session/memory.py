@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from onrecord.conversation.conversation import Conversation
-from onrecord.conversation.identity import SessionKey, session_key
+from onrecord.conversation.identity import Identity, SessionKey, session_key
 from onrecord.conversation.inputs import Interruption
 from onrecord.errors import StoreError
 from onrecord.record.entry import Body, Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session import memory_accepting, memory_leasing, memory_rows
-from onrecord.session.codec import decode_message, decode_state
+from onrecord.session.eraser import Cells, erase, expire
+from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, check_lease, check_reason, instant
+from onrecord.session.memory_cells import KeptSession, MemoryCells
 from onrecord.session.memory_rows import RowTable
 from onrecord.session.session import Session
 from onrecord.session.store import Change
-from onrecord.session.written import NOTHING, Head, Written, write_out
+from onrecord.session.written import NOTHING, Written, write_out
 from onrecord.timing import Clock
 
 __all__ = ("MemoryStore",)
 
+T = TypeVar("T")
+
 _system_clock = partial(datetime.now, UTC)  # noqa: TID251 - that of the database it stands for
-
-
-class _Kept(Struct):
-    head: Head
-    state: bytes
-    messages: list[bytes]
-    entries: list[bytes]
 
 
 class _MemoryRows:
@@ -45,7 +40,7 @@ class _MemoryRows:
 
     def __init__(self, clock: Clock) -> None:
         self._table = RowTable(clock)
-        self._kept: dict[SessionKey, _Kept] = {}
+        self._kept: dict[SessionKey, KeptSession] = {}
         self._lock = Lock()
         self._closed = False
 
@@ -125,7 +120,7 @@ class _MemoryRows:
             return None
         if known is not None and known.key == key and kept.head.is_of(known):
             return known
-        return decode_state(kept.state, Conversation.of(decode_message(message) for message in kept.messages))
+        return kept.session()
 
     @contextmanager
     def _open(self) -> Iterator[None]:
@@ -168,7 +163,7 @@ class MemoryStore(_MemoryRows):
         return replace(change.session, version=change.session.version + 1) if change.entries else change.session
 
     def _write(self, one: Written, entries: list[bytes]) -> None:
-        kept = self._kept.setdefault(one.key, _Kept(NOTHING, b"", [], []))
+        kept = self._kept.setdefault(one.key, KeptSession(NOTHING, b"", [], []))
         kept.head, kept.state = one.after, one.state
         kept.messages[one.kept :] = one.messages
         kept.entries.extend(entries)
@@ -185,6 +180,20 @@ class MemoryStore(_MemoryRows):
         """The keys of all sessions of a tenant, in order of their ids."""
         with self._open():
             return sorted((key for key in self._kept if key.tenant == tenant), key=lambda key: key.id)
+
+    async def erase(
+        self, what: SessionKey | Identity | str, /, *, messages: Sequence[str] | None = None, why: str
+    ) -> Erasure:
+        """Erases a person, a session, or the turns of some of its messages."""
+        return await erase(self._step, what, messages, why)
+
+    async def expire(self, policy: Retention, /) -> Erasure:
+        """Erases what is older than the policy says."""
+        return await expire(self._step, policy)
+
+    async def _step(self, act: Callable[[Cells], T], /, *, writes: bool = True) -> T:
+        with self._open():
+            return act(MemoryCells(self._kept, self._table, self._codec))
 
     async def close(self) -> None:
         """Forgets everything; safe to call twice."""

@@ -59,9 +59,7 @@ def again(table: RowTable, row: Row, due: datetime, rung: int, floor: datetime |
     given = replace(held, due=due, retry_at=due, floor=floor, rung=rung, clean=held.clean + 1)
     table.keep(_freed(given))
     if is_message(held.body) or held.box == "out":
-        for other in table.living(held.box, held.session):
-            if other.n > held.n and (is_message(other.body) or other.box == "out") and due_of(other) < due:
-                table.keep(replace(other, due=due))
+        _line_up(table, held.box, held.session)
     return True
 
 
@@ -93,6 +91,8 @@ def revive(table: RowTable, box: Box, session: SessionKey, keys: Sequence[str] |
         table.keep(fresh)
     if any(is_message(row.body) for row in dead):
         share_due(table, session, now)
+    if box == "out":
+        _line_up(table, box, session)
     return len(dead)
 
 
@@ -102,6 +102,15 @@ def share_due(table: RowTable, session: SessionKey, now: datetime) -> None:
     due = max([now, *(row.floor for row in messages if row.floor is not None)])
     for row in messages:
         table.keep(replace(row, due=due))
+
+
+def _line_up(table: RowTable, box: Box, session: SessionKey) -> None:
+    """Makes every message due no earlier than those of lower numbers."""
+    due = FIRST
+    for row in sorted(table.living(box, session), key=lambda row: row.n):
+        if is_message(row.body) or box == "out":
+            due = max(due, due_of(row))
+            table.keep(replace(row, due=due))
 
 
 def check_taken(table: RowTable, taken: Row) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import Identity, SessionKey
@@ -14,7 +14,7 @@ from onrecord.conversation.inputs import Question
 from onrecord.jsonio import Json
 from onrecord.record.kinds import Pending
 
-__all__ = ("KEPT_FILED", "KEPT_INPUTS", "Session", "SlotState")
+__all__ = ("KEPT_FILED", "KEPT_INPUTS", "Session", "SlotState", "StoredSlot")
 
 KEPT_INPUTS = 50
 """How many input keys and interruption ids a session remembers."""
@@ -28,6 +28,13 @@ class SlotState(Struct, frozen=True):
 
     version: int
     value: Any
+
+
+class StoredSlot(Struct, frozen=True):
+    """A slot's state as it is written."""
+
+    version: int
+    value: Raw
 
 
 class Session(Struct, frozen=True, kw_only=True):

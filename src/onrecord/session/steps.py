@@ -25,7 +25,8 @@ from onrecord.record import kinds
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import Pending
 from onrecord.session.codec import decoder
-from onrecord.session.session import KEPT_FILED, KEPT_INPUTS
+from onrecord.session.erasure import Kept
+from onrecord.session.session import KEPT_FILED, KEPT_INPUTS, SlotState
 from onrecord.session.working import Working
 
 __all__ = ("CORE",)
@@ -296,10 +297,20 @@ def _history(w: Working, e: Entry, b: kinds.HistoryChanged) -> None:
         w.conversation = w.conversation.edit_result(b.message, b.call, _value(b, tuple[Part, ...]))
     elif b.op == "remove":
         w.conversation = w.conversation.put(w.conversation.index_of(b.message), message=None)
+    elif b.op == "erase":
+        _erased(w, _value(b, Kept))
     else:
         w.conversation, w.data, w.pending, w.generation = Conversation(), {}, None, w.generation + 1
         w.slots, w.others = {f.name: f.start() for f in w.folds.all}, {}
     w.base_units = len(w.conversation.units)
+
+
+def _erased(w: Working, kept: Kept) -> None:
+    """What was erased folds to nothing; this is what the session has all the same."""
+    w.generation, w.data = kept.generation, {**w.data, **kept.data}
+    w.inputs, w.interruptions = kept.inputs, kept.interruptions
+    w.last_user_at, w.last_assistant_at = kept.last_user_at, kept.last_assistant_at
+    w.keep_slots({name: SlotState(slot.version, slot.value) for name, slot in kept.slots.items()})
 
 
 def _value(b: kinds.HistoryChanged, kind: Any) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.messages import Message
 from onrecord.record.entry import Entry
+from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.inbox import Row, Rows
 from onrecord.session.session import Session
 
@@ -76,6 +77,28 @@ class Store(Rows, Protocol):
 
     async def sessions(self, *, tenant: str = "") -> list[SessionKey]:
         """The keys of all sessions of a tenant, in order of their ids."""
+        ...
+
+    async def erase(
+        self, what: SessionKey | Identity | str, /, *, messages: Sequence[str] | None = None, why: str
+    ) -> Erasure:
+        """Erases a session, all sessions that a person owns, or the turns that some messages of a session belong to.
+
+        Of what is erased every entry's body becomes an `Erased`; messages, state, rows (leased ones too) and the key of
+        digests go. A session's sub-turns go with it, and those of an erased turn with that turn. Erasing some turns
+        also takes what later entries hold of them, data they changed and the states of features. The generation is
+        raised, so work that began before is refused. The record says that it happened and ``why``, which stays.
+
+        Erasing again what is erased does nothing. A message that no record knows is passed over. UsageError without a
+        reason, StoreError (``store-record``) for messages of a record that does not fold.
+        """
+        ...
+
+    async def expire(self, policy: Retention, /) -> Erasure:
+        """Erases what is older than the policy says, in short transactions; what sessions know now stays as it is.
+
+        UsageError for kinds of entries of which sessions are built.
+        """
         ...
 
     async def close(self) -> None:

@@ -43,7 +43,7 @@ class Working:
     __slots__ = (
         "acting", "base", "base_units", "behind", "blocks", "completed_at", "conversation", "data", "filed", "folds",
         "generation", "inputs", "interruptions", "last_assistant_at", "last_user_at", "late", "now", "open", "others",
-        "outside", "paused", "pending", "proactive", "shown", "slots", "started_at", "whole",
+        "outside", "paused", "pending", "proactive", "shown", "slots", "slots_kept", "started_at", "whole",
     )  # fmt: skip
 
     def __init__(self, session: Session, folds: Folds = NO_FOLDS, *, whole: bool = True) -> None:
@@ -62,7 +62,7 @@ class Working:
         self.blocks: tuple[Block, ...] = ()
         self.behind: tuple[ContextMessage, ...] = ()
         self.late: tuple[ContextMessage, ...] = ()
-        self.others, self.paused = session.slots, False
+        self.others, self.paused, self.slots_kept = session.slots, False, False
         self.now: datetime | None = None
         self.started_at: datetime | None = None
         self.completed_at: datetime | None = None
@@ -70,6 +70,8 @@ class Working:
 
     def fold_features(self, entry: Entry, kind: object) -> None:
         """Folds one entry into the slots of the features that read its kind."""
+        if self.slots_kept:
+            return
         for fold in self.folds.by_kind.get(kind, ()):
             if self.whole or fold.unfinished:
                 self.slots[fold.name] = fold.apply(self.slots[fold.name], entry)
@@ -121,6 +123,14 @@ class Working:
         for fold in self.folds.all:
             if fold.scope == "turn":
                 self.slots[fold.name] = _held(self.base, fold)
+
+    def keep_slots(self, slots: Mapping[str, SlotState]) -> None:
+        """The states of features are these, whatever else this take says; one of another version begins anew."""
+        self.others, self.slots_kept = slots, True
+        for fold in self.folds.all:
+            held = slots.get(fold.name)
+            same = held is not None and held.version == fold.version and fold.scope == "session"
+            self.slots[fold.name] = slot_value(held, fold.state) if same and held is not None else fold.start()
 
     def settle_open(self) -> None:
         """The open round becomes a unit: what follows sees it, and it changes no more."""

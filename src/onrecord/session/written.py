@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Woke
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import SessionConflict, StoreError, UsageError
@@ -56,6 +56,8 @@ class Written(Struct, frozen=True, kw_only=True):
     kept: int
     messages: tuple[bytes, ...]
     entries: tuple[tuple[Entry, bytes], ...]
+    owner: Identity | None = None
+    parent: str | None = None
 
     def check(self, stored: Head) -> None:
         """Raises SessionConflict unless this is the next version, StoreError when it does not fit what is stored."""
@@ -131,6 +133,7 @@ def _written(change: Change, codec: EntryCodec) -> Written:
     try:
         return Written(
             key=key, expected=session.version, after=after, kept=change.kept,
+            owner=session.owner, parent=session.parent,
             state=encode_state(msgspec.structs.replace(session, version=after.version)),
             messages=tuple(encode_message(message) for message in change.messages),
             entries=tuple((entry, _body(entry, codec)) for entry in entries),

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey, session_key
-from onrecord.errors import ConfigurationError
+from onrecord.errors import ConfigurationError, StoreError
 from onrecord.record.entry import Body, Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.session.written import Written, write_out
+from onrecord.stores.sqlite_codec import CellCodec, Cipher
+from onrecord.stores.sqlite_erase import SqliteErasing
 from onrecord.stores.sqlite_faults import damaged
 from onrecord.stores.sqlite_file import transaction
 from onrecord.stores.sqlite_leases import Encoded, encode_row, lost, micros, settle, take_away
-from onrecord.stores.sqlite_rows import SqliteRows, keeping_rows
-from onrecord.stores.sqlite_sessions import HEAD, decoding, is_known, read_session, span, write_session
+from onrecord.stores.sqlite_rows import keeping_rows
+from onrecord.stores.sqlite_sessions import (
+    ENTRY,
+    HEAD,
+    decoding,
+    is_known,
+    read_entry,
+    read_session,
+    span,
+    write_session,
+)
 from onrecord.timing import Clock
 
 if TYPE_CHECKING:
@@ -37,17 +49,18 @@ _Rows = tuple[SessionKey, Sequence[str], Sequence[Encoded]]
 """What a change and each of its children drops and puts."""
 
 _system_clock = partial(datetime.now, UTC)
-_ENTRIES = "select place, n, turn, take, path, at, cause, body from entries where place between ? and ? order by place"
+_ENTRIES = f"select {ENTRY} from entries where place between ? and ? order by place"  # noqa: S608 - our own text
 
 
-class SqliteStore(SqliteRows):
+class SqliteStore(SqliteErasing):
     """Keeps sessions in the SQLite file at ``path``, opened on first use and made when there is none.
 
     ``synchronous``: ``normal`` survives a killed process, ``full`` a power cut too. ``bodies`` are the entry bodies of
     features to give back typed; others come back as `UnknownBody`. Where nothing may be written, a file is only read.
     Usable from several event loops, threads and processes at once; a store that is in use does not survive a fork.
     ``clock`` decides what is due and whose lease has ended (default: the system's); all who share a file need the same
-    time.
+    time. ``cipher`` seals messages, entries, states and rows; names, kinds and times stay readable. StoreError
+    (``store-key``) for a file that is sealed otherwise.
     """
 
     def __init__(
@@ -57,6 +70,7 @@ class SqliteStore(SqliteRows):
         synchronous: Literal["normal", "full"] = "normal",
         bodies: Iterable[type[Body]] = (),
         clock: Clock = _system_clock,
+        cipher: Cipher | None = None,
     ) -> None:
         name = os.fspath(path)
         if not name or name == ":memory:" or name.startswith("file:") or "\0" in name:
@@ -66,7 +80,8 @@ class SqliteStore(SqliteRows):
         if synchronous not in {"normal", "full"}:
             raise ConfigurationError(f"synchronous={synchronous!r} is unknown", hint="use 'normal' or 'full'")
         # Absolute: a later change of the working folder must not change which file this is.
-        super().__init__(os.path.abspath(name), synchronous, clock)  # noqa: PTH100 - keeps symbolic links as they are
+        codec = CellCodec(os.path.abspath(name), cipher)  # noqa: PTH100 - keeps symbolic links as they are
+        super().__init__(codec, synchronous, clock)
         self._codec = EntryCodec(bodies)
 
     async def load(self, key: SessionKey | str, /, *, known: Session | None = None) -> Session | None:
@@ -78,7 +93,7 @@ class SqliteStore(SqliteRows):
         """Stores a change in one transaction. LeaseLost, or SessionConflict when it is not the next version."""
         # Encoded before the first await: what the caller does to its values afterwards is not part of this change.
         written = write_out(change, self._codec)
-        rows = [_rows_of(one) for one in _all(change) if one.drop or one.put]
+        rows = [_rows_of(one, self._file.codec) for one in _all(change) if one.drop or one.put]
         if written or rows or change.taken is not None:
             await self._file.run(partial(self._commit, change, written, rows))
         return replace(change.session, version=change.session.version + 1) if change.entries else change.session
@@ -100,6 +115,9 @@ class SqliteStore(SqliteRows):
 
     async def close(self) -> None:
         """Finishes what was asked before and closes the file; safe to call twice."""
+        if self._unswept:
+            with suppress(StoreError):
+                await self._file.run(self._sweep_log)
         await self._file.close()
 
     async def __aenter__(self) -> Self:
@@ -121,7 +139,7 @@ class SqliteStore(SqliteRows):
         if is_known(key, known, connection):
             return known
         with transaction(connection, "deferred"):  # one moment in time, though others may commit meanwhile
-            return read_session(key, self._file.path, connection)
+            return read_session(key, self._file.codec, connection)
 
     def _commit(
         self, change: Change, written: Sequence[Written], rows: Sequence[_Rows], connection: sqlite3.Connection
@@ -130,10 +148,11 @@ class SqliteStore(SqliteRows):
             if change.taken is not None and not take_away(connection, change.taken, change.parked):
                 raise lost(change.taken)
             for one in written:
-                write_session(one, connection)
+                write_session(one, self._file.codec, connection)
             now = micros(self._clock())
             for session, drop, put in rows:
                 settle(connection, session, drop, put, now)
+        self._sweep_log(connection)
 
     def _page(self, key: SessionKey, start: int, connection: sqlite3.Connection) -> tuple[list[Entry], bool]:
         """Entries from number ``start`` on, and whether there may be more."""
@@ -146,7 +165,8 @@ class SqliteStore(SqliteRows):
             cursor = connection.execute(_ENTRIES, (first + start, last))
             for row in cursor:
                 with decoding(self._file.path, key.id, f"entry {start + len(page)}"):
-                    page.append(_entry(row, first + start + len(page), start + len(page), self._codec))
+                    place = first + start + len(page)
+                    page.append(read_entry(row, key, place, first, self._file.codec, self._codec))
                 size += len(row[-1])
                 if more := size > _PAGE_BYTES or len(page) == _PAGE_ROWS:
                     break
@@ -162,15 +182,5 @@ def _all(change: Change) -> Iterator[Change]:
         yield from _all(child)
 
 
-def _rows_of(change: Change) -> _Rows:
-    return change.session.key, change.drop, [encode_row(row) for row in change.put]
-
-
-def _entry(row: Sequence[Any], place: int, seq: int, codec: EntryCodec) -> Entry:
-    found, n, turn, take, path, at, cause, body = row
-    if found != place:
-        raise ValueError(found)
-    return Entry(
-        seq=seq, n=n, turn=turn, take=take, where=path, at=datetime.fromisoformat(at), cause=cause,
-        body=codec.decode_body(body),
-    )  # fmt: skip
+def _rows_of(change: Change, codec: CellCodec) -> _Rows:
+    return change.session.key, change.drop, [encode_row(row, codec) for row in change.put]

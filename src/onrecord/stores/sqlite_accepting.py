@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from onrecord.conversation.inputs import Said
 from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, encode_mark, superseded
+from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_leases import (
     IS_MESSAGE,
     OF,
@@ -26,27 +27,25 @@ if TYPE_CHECKING:
 
 __all__ = ("Standing", "accept")
 
+_BOX = "tenant=:tenant and session=:session and box=:box"
 _STANDING = f"""
-    select count(*), max(floor),
-        (select n from rows where tenant=:tenant and session=:session and box=:box and key=:key),
-        (select max(lease_until) from rows where tenant=:tenant and session=:session and box=:box
-            and lease_until is not null),
-        (select due from rows where dead='' and tenant=:tenant and session=:session and box=:box order by due limit 1),
-        (select max(due) from rows where dead='' and tenant=:tenant and session=:session and box=:box)
-    from rows where {{some}} dead='' and tenant=:tenant and session=:session and box=:box and {IS_MESSAGE}"""
-_STANDING_ALL = _STANDING.format(some="")
-_STANDING_BUT_MESSAGES = _STANDING.format(some="0 and")
+        (select n from rows where {_BOX} and key=:key),
+        (select max(lease_until) from rows where {_BOX} and lease_until is not null),
+        (select due from rows where dead='' and {_BOX} order by due limit 1),
+        (select max(due) from rows where dead='' and {_BOX})"""
+_STANDING_OF_ONE = f"select 0, null, {_STANDING}"
+_STANDING_OF_A_MESSAGE = f"select count(*), max(floor), {_STANDING} from rows where dead='' and {_BOX} and {IS_MESSAGE}"
 
 _NEW = "insert into rows(tenant, session, box, key, kind, body, options, due, owner, lease_until, attempt)"
 
 
 def accept(
-    row: Encoded, busy: Busy, asked: Lease | None, now: int, path: str, connection: sqlite3.Connection
+    row: Encoded, busy: Busy, asked: Lease | None, now: int, codec: CellCodec, connection: sqlite3.Connection
 ) -> Accepted:
     """Stores a row, in the transaction that the caller has open."""
     before = _standing(connection, row)
     if before.n is not None:
-        return Accepted(row=decode_found(find(connection, before.n), path))
+        return Accepted(row=decode_found(find(connection, before.n), codec))
     if busy == "reject" and _standing(connection, row, "in").is_busy(now):
         return Accepted(row=None)
     due = _due(row, before, now)
@@ -56,16 +55,16 @@ def accept(
     owner, end = ("", None) if mine is None else (mine.owner, until(now, mine.ttl))
     n = _insert(connection, row, due, owner, end)
     attempt = 0 if mine is None else 1
-    stored = decode_row((n, *row.values(due), owner, end, attempt, 0, 0, None, None, None, ""))
+    stored = decode_row((n, *row.values(due), owner, end, attempt, 0, 0, None, None, None, ""), codec)
     if busy == "supersede":
-        _supersede(connection, stored)
+        _supersede(connection, stored, codec)
     if mine is None:
         return Accepted(row=stored, is_new=True)
     if before.leased is not None:
         _clear(connection, row, n)
     session = mine.known
     if not is_known(stored.session, session, connection):
-        session = read_session(stored.session, path, connection)
+        session = read_session(stored.session, codec, connection)
     return Accepted(row=stored, is_new=True, leased=True, session=session)
 
 
@@ -108,7 +107,7 @@ class Standing(NamedTuple):
 def _standing(connection: sqlite3.Connection, row: Encoded, box: Box | None = None) -> Standing:
     """How the box of a row's session stands (``box``: another one)."""
     tenant, session, own, key = row.named
-    sql = _STANDING_ALL if row.is_message else _STANDING_BUT_MESSAGES
+    sql = _STANDING_OF_A_MESSAGE if row.is_message else _STANDING_OF_ONE
     given = {"tenant": tenant, "session": session, "box": box or own, "key": key}
     return Standing(*connection.execute(sql, given).fetchone())
 
@@ -119,11 +118,12 @@ def _insert(connection: sqlite3.Connection, row: Encoded, due: int, owner: str, 
     return connection.execute(f"{_NEW} values({','.join('?' * len(values))})", values).lastrowid or 0
 
 
-def _supersede(connection: sqlite3.Connection, by: Row) -> None:
+def _supersede(connection: sqlite3.Connection, by: Row, codec: CellCodec) -> None:
     """Marks all other messages of people."""
     sql = f"update rows set cancel=? where dead='' and {OF} and {kinds(Said)} and n<>? and cancel is null"
-    mark = encode_mark(by.session, superseded(by))
-    connection.execute(sql, (mark, by.session.tenant, by.session.id, "in", by.n))
+    of = (by.session.tenant, by.session.id)
+    mark = codec.seal(encode_mark(by.session, superseded(by)), "mark", *of)
+    connection.execute(sql, (mark, *of, "in", by.n))
 
 
 def _clear(connection: sqlite3.Connection, row: Encoded, n: int) -> None:

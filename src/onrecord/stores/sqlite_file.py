@@ -18,6 +18,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from onrecord.errors import MissingDependency, StoreError
+from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_faults import fault, moved, passing, unfit
 from onrecord.stores.sqlite_schema import connect
 
@@ -36,9 +37,9 @@ _EXIT_S = 10.0
 class SqliteFile:
     """A file opened on first use. ``run`` does one act with its connection; after ``close`` nothing runs."""
 
-    def __init__(self, path: str, synchronous: str) -> None:
-        self.path = path
-        self._served = _Served(path, synchronous)
+    def __init__(self, codec: CellCodec, synchronous: str) -> None:
+        self.path, self.codec = codec.path, codec
+        self._served = _Served(codec, synchronous)
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._lock = Lock()
         self._thread: Thread | None = None
@@ -119,8 +120,8 @@ def _deliver(answer: asyncio.Future[Any], value: object, error: Exception | None
 class _Served:
     """The file as its thread sees it: opened when needed, and again after an error that says it is not well."""
 
-    def __init__(self, path: str, synchronous: str) -> None:
-        self.path, self.synchronous = path, synchronous
+    def __init__(self, codec: CellCodec, synchronous: str) -> None:
+        self.path, self.codec, self.synchronous = codec.path, codec, synchronous
         self.identity = (0, 0)
         self.fixed = False
 
@@ -137,7 +138,7 @@ class _Served:
             return None
         try:
             if connection is None:
-                connection, self.fixed = connect(self.path, self.synchronous)
+                connection, self.fixed = connect(self.path, self.synchronous, self.codec)
                 self.identity = _identity(self.path)
             value = job.act(connection)
         except sqlite3.Error as error:

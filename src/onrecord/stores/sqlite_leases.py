@@ -32,6 +32,7 @@ from onrecord.session.inbox import (
     is_message,
     kind_of_row,
 )
+from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_sessions import decoding
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "IS_MESSAGE", "OF", "Encoded", "Found", "again", "cancel", "decode_found", "decode_row", "encode_row", "extend",
-    "find", "kinds", "lease", "lost", "mark", "micros", "next_due", "release", "revive", "rows", "settle", "share_due",
-    "take_away", "until",
+    "find", "kinds", "lease", "lost", "mark", "micros", "next_due", "of_session", "release", "revive", "rows", "settle",
+    "share_due", "take_away", "until",
 )  # fmt: skip
 
 Found = tuple[Any, ...]
@@ -66,22 +67,24 @@ OF = "tenant=? and session=? and box=?"
 _FENCE = "n=? and owner=? and attempt=? and owner<>''"
 _LEASED = """exists(select 1 from rows l where l.tenant=r.tenant and l.session=r.session and l.box=r.box
     and l.lease_until>:now)"""
-_HEAD_OF_SESSION = """(select e.n from rows e where e.dead='' and e.tenant=r.tenant and e.session=r.session
-    and e.box=r.box order by e.due, e.n limit 1)"""
+_IS_HEAD = """{r}.n=(select e.n from rows e where e.dead='' and e.tenant={r}.tenant and e.session={r}.session
+    and e.box={r}.box order by e.due, e.n limit 1)"""
+_IS_HEAD_R, _IS_HEAD_ROWS = _IS_HEAD.format(r="r"), _IS_HEAD.format(r="rows")
 
-# A lease that ran out is lost to whoever takes the session next, though it be for another row.
+# A lease that ran out is lost to whoever takes the session next, though it be for another row. `in` and `cross join`
+# leave SQLite no choice: the few rows that are picked are looked up by their numbers.
 _LEASE = f"""
     with head(n, tenant, session) as materialized (
         select r.n, r.tenant, r.session from rows r
-        where r.dead='' and r.box=:box and r.due<=:now {{of}} and not {_LEASED} and r.n={_HEAD_OF_SESSION}
-        order by r.due, r.n limit :limit),
-    picked(n, mine) as (
-        select n, 1 from head union all
-        select o.n, 0 from head join rows o on o.tenant=head.tenant and o.session=head.session and o.box=:box
-            and o.lease_until is not null and o.n<>head.n)
-    update rows set owner=case mine when 1 then :owner else '' end,
-        lease_until=case mine when 1 then :until end, attempt=attempt+mine
-    from picked where rows.n=picked.n returning {_COLUMNS}"""
+        where r.dead='' and r.box=:box and r.due<=:now {{of}} and not {_LEASED} and {_IS_HEAD_R}
+        order by r.due, r.n limit :limit)
+    update rows set owner=case when {_IS_HEAD_ROWS} then :owner else '' end,
+        lease_until=case when {_IS_HEAD_ROWS} then :until end, attempt=attempt+({_IS_HEAD_ROWS})
+    where n in (
+        select n from head union all
+        select o.n from head cross join rows o on o.tenant=head.tenant and o.session=head.session and o.box=:box
+            and o.lease_until is not null)
+    returning {_COLUMNS}"""
 _LEASE_ANY = _LEASE.format(of="")
 _LEASE_ONE = _LEASE.format(of="and r.tenant=:tenant and r.session=:session")
 
@@ -90,11 +93,11 @@ _NEXT_DUE = f"""
         (select min(lease_until) from rows where lease_until>:now and box=:box)"""
 
 _PUT = "insert into rows(tenant, session, box, key, kind, body, options, due) values"
-# A take of it that runs at this moment loses its lease: what it was to do has been replaced.
+# A take of it that runs at this moment loses its lease, for the row has no owner now. The count goes on, as the fence
+# of takes to come.
 _ARM = f"""on conflict(tenant, session, box, key) do update set kind=excluded.kind, body=excluded.body,
-    options=excluded.options, due=excluded.due, attempt=attempt+(lease_until is not null),
-    clean=attempt+(lease_until is not null), rung=0, owner='', lease_until=null, retry_at=null, floor=null, cancel=null,
-    dead='' where not excluded.{_IS_OUT}"""
+    options=excluded.options, due=excluded.due, clean=attempt, rung=0, owner='', lease_until=null, retry_at=null,
+    floor=null, cancel=null, dead='' where not excluded.{_IS_OUT}"""
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -116,33 +119,36 @@ class Encoded(NamedTuple):
         return (*self.named, self.kind, self.body, self.options, due)
 
 
-def encode_row(row: Row) -> Encoded:
+def encode_row(row: Row, codec: CellCodec) -> Encoded:
     """The row as it is stored. StoreError for one that cannot be."""
-    body = encode_row_body(row)
+    named = (row.session.tenant, row.session.id, row.box, row.key)
+    body = codec.seal(encode_row_body(row), "row", *named)
     due = FIRST if comes_first(row.body) else row.due
     return Encoded(
-        named=(row.session.tenant, row.session.id, row.box, row.key), kind=kind_of_row(row.body), body=body,
-        options=bytes(row.options), due=None if due is None else micros(due), is_message=is_message(row.body),
+        named=named, kind=kind_of_row(row.body), body=body, options=codec.seal(bytes(row.options), "options", *named),
+         due=None if due is None else micros(due), is_message=is_message(row.body),
         after_ms=row.body.after_ms if isinstance(row.body, Outgoing) else None,
     )  # fmt: skip
 
 
-def decode_row(found: Found) -> Row:
+def decode_row(found: Found, codec: CellCodec) -> Row:
     """A row as it was read. Raises what decoding raises for one that no store wrote."""
     (n, tenant, session, box, key, kind, body, options, due, owner, lease_until, attempt, clean, rung, retry_at, floor,
      cancel, dead) = found  # fmt: skip
+    named = (tenant, session, box, key)
     return Row(
-        session=SessionKey(session, tenant=tenant), box=box, key=key, body=decode_row_body(kind, body),
-        due=_instant(due), options=Raw(options), n=n, owner=owner, lease_until=_maybe(lease_until), attempt=attempt,
-        clean=clean, rung=rung, retry_at=_maybe(retry_at), floor=_maybe(floor),
-        cancel=None if cancel is None else decode_mark(cancel), dead=dead,
+        session=SessionKey(session, tenant=tenant), box=box, key=key, due=_instant(due),
+        body=decode_row_body(kind, codec.open(body, "row", *named)),
+        options=Raw(codec.open(options, "options", *named)), n=n, owner=owner, lease_until=_maybe(lease_until),
+        attempt=attempt, clean=clean, rung=rung, retry_at=_maybe(retry_at), floor=_maybe(floor),
+        cancel=None if cancel is None else decode_mark(codec.open(cancel, "mark", tenant, session)), dead=dead,
     )  # fmt: skip
 
 
-def decode_found(found: Found, path: str) -> Row:
+def decode_found(found: Found, codec: CellCodec) -> Row:
     """A row of that file. StoreError, without its content, for one that no store wrote."""
-    with decoding(path, str(found[2]), f"row {found[0]}"):
-        return decode_row(found)
+    with decoding(codec.path, str(found[2]), f"row {found[0]}"):
+        return decode_row(found, codec)
 
 
 def micros(at: datetime) -> int:
@@ -191,7 +197,7 @@ def extend(connection: sqlite3.Connection, held: Sequence[Row], end: int) -> lis
     kept: list[Found] = []
     for some in _portions(held):
         sql = f"""update rows set lease_until=? from (values{",".join(["(?,?,?)"] * len(some))}) h
-            where n=h.column1 and owner=h.column2 and attempt=h.column3 and owner<>'' returning {_COLUMNS}"""
+            where n=+h.column1 and owner=h.column2 and attempt=h.column3 and owner<>'' returning {_COLUMNS}"""
         fences = [value for row in some for value in _fence(row)]
         kept += connection.execute(sql, (end, *fences)).fetchall()
     return kept
@@ -212,8 +218,7 @@ def again(connection: sqlite3.Connection, row: Row, due: int, rung: int, floor: 
     if connection.execute(sql, (due, due, floor, rung, *_fence(row))).rowcount != 1:
         return False
     if is_message(row.body) or row.box == "out":
-        behind = f"update rows set due=? where dead='' and {OF} and n>? and due<? and (box='out' or {IS_MESSAGE})"
-        connection.execute(behind, (due, row.session.tenant, row.session.id, row.box, row.n, due))
+        _line_up(connection, (row.session.tenant, row.session.id, row.box))
     return True
 
 
@@ -226,6 +231,8 @@ def revive(connection: sqlite3.Connection, box: Box, session: SessionKey, keys: 
     if any(is_message for (is_message,) in revived):
         floor = f"select max(floor) from rows where dead='' and {OF} and {IS_MESSAGE}"
         share_due(connection, of, max(now, connection.execute(floor, of).fetchone()[0] or now))
+    if revived and box == "out":
+        _line_up(connection, of)
     return len(revived)
 
 
@@ -233,6 +240,13 @@ def share_due(connection: sqlite3.Connection, of: Sequence[str], due: int) -> No
     """Gives all messages of a session one due time, so that their numbers alone order them."""
     sql = f"update rows set due=? where dead='' and {OF} and {IS_MESSAGE} and due<>?"
     connection.execute(sql, (due, *of, due))
+
+
+def _line_up(connection: sqlite3.Connection, of: Sequence[str]) -> None:
+    """Makes every message of a session's box due no earlier than those of lower numbers."""
+    sql = f"""update rows set due=top from (select n as place, max(due) over (order by n) as top from rows
+        where dead='' and {OF} and (box='out' or {IS_MESSAGE})) where n=+place and due<top"""
+    connection.execute(sql, of)
 
 
 def cancel(
@@ -341,6 +355,12 @@ def rows(connection: sqlite3.Connection, box: Box, session: SessionKey | None, a
         of, given = "and tenant=? and session=?", [session.tenant, session.id]
     sql = f"select {_COLUMNS} from rows where box=? {of} and n>? order by n limit ?"
     return connection.execute(sql, (box, *given, after, max(limit, 0))).fetchall()
+
+
+def of_session(connection: sqlite3.Connection, session: SessionKey) -> list[Found]:
+    """Rows of a session, in both boxes."""
+    sql = f"select {_COLUMNS} from rows where tenant=? and session=?"
+    return connection.execute(sql, (session.tenant, session.id)).fetchall()
 
 
 def next_due(connection: sqlite3.Connection, box: Box, now: int) -> datetime | None:

@@ -14,6 +14,7 @@ from onrecord.errors import StoreError
 from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, check_lease, check_reason, encode_mark
 from onrecord.stores import sqlite_leases as leases
 from onrecord.stores.sqlite_accepting import accept
+from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_faults import unmigrated
 from onrecord.stores.sqlite_file import SqliteFile, transaction
 from onrecord.stores.sqlite_leases import Encoded, Found, decode_found, micros, until
@@ -31,15 +32,15 @@ T = TypeVar("T")
 class SqliteRows:
     """Rows in a SQLite file; see `onrecord.session.inbox` for what each method promises."""
 
-    def __init__(self, path: str, synchronous: str, clock: Clock) -> None:
-        self._file = SqliteFile(path, synchronous)
+    def __init__(self, codec: CellCodec, synchronous: str, clock: Clock) -> None:
+        self._file = SqliteFile(codec, synchronous)
         self._clock = clock
 
     async def put(self, row: Row, /, *, busy: Busy = "queue", lease: Lease | None = None) -> Accepted:
         """Stores a row unless one with its key is there, and leases it when it is next and the lease is asked for."""
         if lease is not None:
             check_lease(lease.owner, lease.ttl)
-        encoded = leases.encode_row(row)  # before the first await, as a change is
+        encoded = leases.encode_row(row, self._file.codec)  # before the first await, as a change is
         return await self._file.run(partial(self._put, encoded, busy, lease))
 
     async def lease(
@@ -110,7 +111,7 @@ class SqliteRows:
     ) -> int:
         """Deletes rows that nobody has leased, or marks them."""
         chosen = None if keys is None else tuple(keys)
-        mark = None if by is None else encode_mark(session, by)
+        mark = None if by is None else self._mark(session, by)
 
         def act(connection: sqlite3.Connection, now: int) -> int:
             with transaction(connection):
@@ -137,10 +138,13 @@ class SqliteRows:
 
     def _put(self, row: Encoded, busy: Busy, lease: Lease | None, connection: sqlite3.Connection) -> Accepted:
         with keeping_rows(self._file.path, connection), transaction(connection):
-            return accept(row, busy, lease, micros(self._clock()), self._file.path, connection)
+            return accept(row, busy, lease, micros(self._clock()), self._file.codec, connection)
+
+    def _mark(self, session: SessionKey, by: Interruption) -> bytes:
+        return self._file.codec.seal(encode_mark(session, by), "mark", session.tenant, session.id)
 
     def _decoded(self, found: Iterable[Found]) -> list[Row]:
-        return [decode_found(row, self._file.path) for row in found]
+        return [decode_found(row, self._file.codec) for row in found]
 
     def _is_sound(self, found: Found) -> bool:
         try:
@@ -157,7 +161,7 @@ def keeping_rows(path: str, connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR":
             (version,) = connection.execute("pragma user_version").fetchone()
             if version < ROWS_SINCE:
                 raise unmigrated(path, version) from None

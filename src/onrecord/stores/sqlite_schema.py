@@ -1,7 +1,8 @@
 """The tables of a SQLite store, and how a file is recognised before anything in it is touched.
 
 ```
-sessions(no, tenant, id, version, generation, seq, messages, state)     unique(tenant, id); small state only
+sessions(no, tenant, id, version, generation, seq, messages, state,
+         owner, parent)                                                 unique(tenant, id); small state only
 messages(place, body)                                                   rewritten only when a history changes
 entries (place, n, turn, take, path, at, cause, kind, body)             only ever appended
 rows    (n, tenant, session, box, key, kind, body, options, due, …)     what must be handled or delivered; since 2
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onrecord.errors import StoreError
+from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_faults import damaged, fault, read_only, unread_log, unusable_path
 
 if TYPE_CHECKING:
@@ -59,6 +61,14 @@ _ROWS = (
     "create index rows_of on rows(tenant, session, box, due) where dead=''",
     "create index rows_leased on rows(tenant, session, box, lease_until) where lease_until is not null",
 )
+_KIN = (
+    "alter table sessions add column owner text not null default ''",
+    "alter table sessions add column parent text not null default ''",
+    """update sessions set owner=coalesce(json_extract(cast(state as text), '$.owner'), ''),
+        parent=coalesce(json_extract(cast(state as text), '$.parent'), '')""",
+    "create index sessions_of on sessions(owner) where owner<>''",
+    "create index sessions_below on sessions(tenant, parent) where parent<>''",
+)
 _SCHEMAS = {
     1: (
         """create table sessions(
@@ -70,29 +80,30 @@ _SCHEMAS = {
             place integer primary key, n integer not null, turn text not null, take integer not null,
             path text not null, at text not null, cause integer, kind text not null, body blob not null)""",
     ),
-    2: _ROWS,
+    2: (*_ROWS, *_KIN),
 }
 """What each schema adds to the one before it."""
 _TABLES = {1: ("sessions", "messages", "entries"), 2: ("sessions", "messages", "entries", "rows")}
 
 
-def connect(path: str, synchronous: str) -> tuple[sqlite3.Connection, bool]:
+def connect(path: str, synchronous: str, codec: CellCodec | None = None) -> tuple[sqlite3.Connection, bool]:
     """Opens a store's file, making it when there is none; and whether it is seen as it is now, whatever comes later.
 
-    Where nothing may be written it is opened to be read. StoreError for a file that is no store; it stays untouched.
+    Where nothing may be written it is opened to be read. StoreError for a file that is no store, or with a ``codec``
+    for one that is sealed otherwise; it stays untouched.
     """
     import sqlite3
 
     _recognise(path)
     try:
-        return _to_write(path, synchronous), False
+        return _to_write(path, synchronous, codec), False
     except sqlite3.OperationalError as error:
         if not _writing_refused(error, path) or not _has_content(path):
             raise
-    return _to_read(path)
+    return _to_read(path, codec)
 
 
-def _to_write(path: str, synchronous: str) -> sqlite3.Connection:
+def _to_write(path: str, synchronous: str, codec: CellCodec | None) -> sqlite3.Connection:
     import sqlite3
 
     # Python's own transactions are off: each statement says for itself where one begins.
@@ -101,33 +112,38 @@ def _to_write(path: str, synchronous: str) -> sqlite3.Connection:
         _prepare(connection, path)
         _write_ahead(connection)
         connection.execute(f"pragma synchronous={synchronous}")
+        connection.execute("pragma secure_delete=on")  # what is deleted is overwritten at once
+        if codec is not None:
+            codec.check(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _to_read(path: str) -> tuple[sqlite3.Connection, bool]:
+def _to_read(path: str, codec: CellCodec | None) -> tuple[sqlite3.Connection, bool]:
     """A connection that may only read. SQLite wants to keep its log even then, unless it is told that nobody writes."""
     import sqlite3
 
     try:
-        return _opened_to_read(path, "mode=ro"), False
+        return _opened_to_read(path, "mode=ro", codec), False
     except sqlite3.OperationalError as error:
         if not _writing_refused(error, path):
             raise
     if any(_has_content(f"{path}{ending}") for ending in ("-wal", "-journal")):
         raise unread_log(path)
-    return _opened_to_read(path, "mode=ro&immutable=1"), True
+    return _opened_to_read(path, "mode=ro&immutable=1", codec), True
 
 
-def _opened_to_read(path: str, how: str) -> sqlite3.Connection:
+def _opened_to_read(path: str, how: str, codec: CellCodec | None) -> sqlite3.Connection:
     import sqlite3
 
     where = f"{Path(path).absolute().as_uri()}?{how}"
     connection = sqlite3.connect(where, uri=True, timeout=BUSY_S, isolation_level=None)
     try:
-        _check(connection, path)
+        _ = _check(connection, path)
+        if codec is not None:
+            codec.check(connection)
     except BaseException:
         connection.close()
         raise
@@ -284,6 +300,8 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("pragma journal_mode=wal")
         except sqlite3.OperationalError as error:
+            if read_only(error):
+                return  # it may be read all the same
             # Two processes that make one file at once: SQLite does not wait here by itself.
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise

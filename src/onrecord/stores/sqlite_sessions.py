@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from msgspec import Raw
 
 from onrecord.conversation.conversation import Conversation
-from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import RecordInvalid, StoreError
-from onrecord.record.entry import kind_of
+from onrecord.record.entry import Entry, UnknownBody, kind_of
+from onrecord.record.jsonl import EntryCodec
 from onrecord.session.codec import decode_message, decode_state
 from onrecord.session.session import Session
 from onrecord.session.written import NOTHING, Head, Written
+from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_faults import damaged
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("HEAD", "decoding", "is_known", "read_session", "span", "write_session")
+__all__ = (
+    "ENTRY", "HEAD", "decoding", "is_known", "named_owner", "read_entry", "read_session", "span", "write_session",
+)  # fmt: skip
 
 _PLACES = 32
 """Bits of a row's place that say which row of its session it is; the rest says which session."""
@@ -28,8 +34,10 @@ _ROWS_AT_ONCE = 100  # 900 parameters: the oldest limit of SQLite is 999
 
 HEAD = "select no, version, generation, seq, messages from sessions where tenant=? and id=?"
 _STATE = "select no, version, generation, seq, messages, state from sessions where tenant=? and id=?"
-_NEW = "insert into sessions(tenant, id, version, generation, seq, messages, state) values(?,?,?,?,?,?,?)"
-_NEXT = "update sessions set version=?, generation=?, seq=?, messages=?, state=? where no=?"
+_NEW = """insert into sessions(tenant, id, version, generation, seq, messages, state, owner, parent)
+    values(?,?,?,?,?,?,?,?,?)"""
+_NEXT = "update sessions set version=?, generation=?, seq=?, messages=?, state=?, owner=?, parent=? where no=?"
+ENTRY = "place, n, turn, take, path, at, cause, body"
 _MESSAGES = "select body from messages where place between ? and ? order by place"
 _FORGET = "delete from messages where place between ? and ?"
 
@@ -51,19 +59,50 @@ def is_known(key: SessionKey, known: Session | None, connection: sqlite3.Connect
     return head is not None and Head(*head[1:]).is_of(known)
 
 
-def read_session(key: SessionKey, path: str, connection: sqlite3.Connection) -> Session | None:
+def read_session(key: SessionKey, codec: CellCodec, connection: sqlite3.Connection) -> Session | None:
     """The session as it is stored. Whoever asks has a transaction open, so that it is of one moment."""
     row = connection.execute(_STATE, (key.tenant, key.id)).fetchone()
     if row is None:
         return None
     rows = connection.execute(_MESSAGES, span(row[0]))
-    with decoding(path, key.id, "a message"):
-        conversation = Conversation.of([decode_message(body) for (body,) in rows])
-    with decoding(path, key.id, "the state"):
-        session = decode_state(row[5], conversation)
+    with decoding(codec.path, key.id, "a message"):
+        conversation = Conversation.of([decode_message(body) for body in _bodies(key, rows, codec)])
+    with decoding(codec.path, key.id, "the state"):
+        session = decode_state(codec.open(row[5], "state", key.tenant, key.id), conversation)
     if not Head(*row[1:5]).is_of(session):
-        raise damaged(path, f"the rows of session {key.id!r} are not of one version")
+        raise damaged(codec.path, f"the rows of session {key.id!r} are not of one version")
     return session
+
+
+def _bodies(key: SessionKey, rows: Iterable[tuple[bytes]], codec: CellCodec) -> Iterator[bytes]:
+    if codec.cipher is None:
+        return (body for (body,) in rows)
+    return (codec.open(body, "message", key.tenant, key.id, n) for n, (body,) in enumerate(rows))
+
+
+def read_entry(
+    row: Sequence[Any], key: SessionKey, place: int, first: int, cells: CellCodec, codec: EntryCodec
+) -> Entry:
+    """An entry from the columns of `ENTRY`, where the session's places begin at ``first``. A body of None is left out.
+
+    Raises what decoding raises, ValueError for an entry that stands at another place.
+    """
+    found, n, turn, take, path, at, cause, body = row
+    if found != place:
+        raise ValueError(found)
+    seq = place - first
+    return Entry(
+        seq=seq, n=n, turn=turn, take=take, where=path, at=datetime.fromisoformat(at), cause=cause,
+        body=_NOTHING if body is None else codec.decode_body(cells.open(body, "entry", key.tenant, key.id, seq)),
+    )  # fmt: skip
+
+
+_NOTHING = UnknownBody(was="", raw=Raw(b"null"))
+
+
+def named_owner(owner: Identity | None) -> str:
+    """Who a session belongs to, as it is looked for."""
+    return "" if owner is None else msgspec.json.encode(owner).decode()
 
 
 def span(no: int) -> tuple[int, int]:
@@ -71,12 +110,16 @@ def span(no: int) -> tuple[int, int]:
     return no << _PLACES, ((no + 1) << _PLACES) - 1
 
 
-def write_session(one: Written, connection: sqlite3.Connection) -> None:
+def write_session(one: Written, cells: CellCodec, connection: sqlite3.Connection) -> None:
     """Stores one session of a change. SessionConflict or StoreError when it does not fit what is stored."""
     row = connection.execute(HEAD, (one.key.tenant, one.key.id)).fetchone()
     stored = NOTHING if row is None else Head(*row[1:])
     one.check(stored)
-    after = (one.after.version, one.after.generation, one.after.seq, one.after.messages, one.state)
+    named = (one.key.tenant, one.key.id)
+    after = (
+        one.after.version, one.after.generation, one.after.seq, one.after.messages,
+        cells.seal(one.state, "state", *named), named_owner(one.owner), one.parent or "",
+    )  # fmt: skip
     if row is None:
         no = connection.execute(_NEW, (one.key.tenant, one.key.id, *after)).lastrowid or 0
     else:
@@ -85,11 +128,13 @@ def write_session(one: Written, connection: sqlite3.Connection) -> None:
     first, last = span(no)
     if one.kept < stored.messages:
         connection.execute(_FORGET, (first + one.kept, last))
-    _insert(connection, "messages", [(first + one.kept + n, body) for n, body in enumerate(one.messages)])
+    messages = [(first + n, cells.seal(body, "message", *named, n)) for n, body in enumerate(one.messages, one.kept)]
+    _insert(connection, "messages", messages)
     entries = [
-        (first + e.seq, e.n, e.turn, e.take, e.where, e.at.isoformat(), e.cause, kind_of(e.body), body)
+        (first + e.seq, e.n, e.turn, e.take, e.where, e.at.isoformat(), e.cause, kind_of(e.body),
+         cells.seal(body, "entry", *named, e.seq))
         for e, body in one.entries
-    ]
+    ]  # fmt: skip
     _insert(connection, "entries", entries)
 
 

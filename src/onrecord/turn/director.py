@@ -112,7 +112,7 @@ class Stage(Protocol):
         ...
 
     def arm(self, wake: Wake, /) -> None:
-        """Arms a timer."""
+        """Arms a timer. A time told from `Turn.first_now` is the same after a question: the timer is armed once."""
         ...
 
     def disarm(self, key: str, /) -> None:

@@ -8,6 +8,7 @@ that sit in the same chains: ARGUMENTS and POLICY before a tool, CAP after it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
@@ -41,6 +42,7 @@ __all__ = (
     "Deny",
     "Feature",
     "Hooks",
+    "Left",
     "Moment",
     "OnInput",
     "OnOutput",
@@ -216,16 +218,32 @@ else:
     OnInput = OnRequest = OnText = OnReply = BeforeTool = AfterTool = OnOutput = OnSettle = Callable[..., Any]
 
 
+class Left(Struct, frozen=True, kw_only=True):
+    """A take that was left without an entry that ends it: nothing of it is stored.
+
+    ``error`` is the class of what was raised and ``code`` its code, where it has one; both are empty when the input
+    was ignored. ``at`` is when.
+    """
+
+    turn: str
+    take: int
+    at: datetime
+    error: str = ""
+    code: str = ""
+
+
 class Watch(Struct, frozen=True):
     """Looks at every entry and decides nothing; what it raises is contained.
 
     With ``awaited`` the function is async and the turn waits for it before it settles; no other watcher is waited for.
+    ``left`` is called, and never awaited, when a take is left without an entry that ends it.
     As a feature: ``features=[Watch(fn)]``.
     """
 
     see: Callable[[Entry], Any]
     awaited: bool = False
     name: str = "watch"
+    left: Callable[[Left], Any] | None = None
 
     def hooks(self, spec: AgentSpec) -> Hooks:
         return Hooks(watch=(self,))

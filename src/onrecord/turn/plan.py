@@ -83,7 +83,7 @@ class Plan:
         self.shape: Shape[Any] | None = None
         self.pieces: tuple[Piece, ...] = ()
         self.conditional: tuple[Instruction, ...] = ()
-        self.forget: tuple[Callable[..., Any], ...] = ()
+        self.forget: tuple[tuple[str, Callable[..., Any]], ...] = ()
         self.features: tuple[str, ...] = ()
         self.manifests: tuple[Mapping[str, Json], ...] = ()
         self._base: tuple[str, tuple[Piece, ...]] | None = None
@@ -258,4 +258,4 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
         if watch not in plan.watch:  # given twice, it still looks once
             plan.watch = (*plan.watch, watch)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
-    plan.forget = tuple(h.forget for _, h in mounted if h.forget is not None)
+    plan.forget = tuple((name, h.forget) for name, h in mounted if h.forget is not None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from threading import Lock
 from typing import Any, cast
 
 import msgspec
@@ -14,7 +13,7 @@ from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.log import Log
 from onrecord.conversation.messages import ContextMessage, Unit
 from onrecord.errors import UsageError
-from onrecord.jsonio import chained, digest
+from onrecord.jsonio import digest
 from onrecord.models.model import Model
 from onrecord.models.request import (
     NO_SETTINGS,
@@ -31,8 +30,9 @@ from onrecord.models.request import (
     Wire,
 )
 from onrecord.record.entry import Entry
-from onrecord.record.kinds import ModelRequested, PieceFiled, PieceMark, Receipt, SpanMark, SwapMark
+from onrecord.record.kinds import Erased, ModelRequested, PieceFiled, PieceMark, Receipt, SpanMark, SwapMark
 from onrecord.record.record import Record
+from onrecord.session.chain import Chain, chain_of
 from onrecord.session.session import KEPT_FILED, Session
 from onrecord.tools.tool import Tool
 from onrecord.turn.turn import Turn
@@ -40,58 +40,6 @@ from onrecord.turn.turn import Turn
 __all__ = ("Gap", "Rebuilt", "file_receipt", "rebuild")
 
 _encode = msgspec.json.Encoder().encode
-
-
-class _Chain:
-    """Chained digests parallel to a log of units: item *i* vouches for units 0 to *i*.
-
-    ``texts`` remembers the digests of prompt texts, which are the same from turn to turn of a session.
-    """
-
-    __slots__ = ("_lock", "digests", "key", "marked", "texts")
-
-    def __init__(self, key: str, digests: list[str]) -> None:
-        self.key, self.digests = key, digests
-        self.texts: dict[str, str] = {}
-        self.marked: tuple[tuple[Piece, ...], tuple[PieceMark, ...]] = ((), ())
-        self._lock = Lock()  # a session may take turns in several threads at once
-
-    def text(self, text: str) -> str:
-        """The digest of a prompt text."""
-        mark = self.texts.get(text)
-        if mark is None:
-            if len(self.texts) > KEPT_FILED:
-                self.texts.clear()
-            mark = self.texts[text] = digest(text.encode(), self.key)
-        return mark
-
-    def cut(self, size: int) -> _Chain:
-        with self._lock:
-            return _Chain(self.key, self.digests[:size])
-
-    def behind(self, size: int) -> int:
-        """How many of the first ``size`` units have no digest yet."""
-        return max(0, size - len(self.digests))
-
-    def upto(self, units: Log[Unit], size: int) -> str:
-        """The digest of the first ``size`` units."""
-        digests = self.digests
-        if len(digests) < size:
-            with self._lock:
-                before = digests[-1] if digests else ""
-                known = len(digests)
-                for unit in units.since(known)[: size - known] if known < size else ():
-                    before = chained(before, _encode(unit), self.key)
-                    digests.append(before)
-        return digests[size - 1] if size else ""
-
-
-def chain_of(units: Log[Unit], key: str) -> _Chain:
-    """The chain that hangs on this log, begun when missing."""
-    held = units.beside.get(("chain", key))
-    if not isinstance(held, _Chain):
-        held = units.beside[("chain", key)] = _Chain(key, [])
-    return held
 
 
 def _members(filed: tuple[str, ...]) -> Collection[str]:
@@ -158,7 +106,7 @@ def shape_text(shape: Shape[Any]) -> str:
     return _encode([shape.name, shape.schema]).decode()
 
 
-def _filed(turn: Turn, chain: _Chain, text: str, source: str) -> str:
+def _filed(turn: Turn, chain: Chain, text: str, source: str) -> str:
     mark = chain.text(text)
     if mark not in turn.working.filed:
         turn.note(PieceFiled(digest=mark, text=text, source=source))
@@ -169,10 +117,14 @@ def _filed(turn: Turn, chain: _Chain, text: str, source: str) -> str:
 
 
 class Gap(Struct, frozen=True, kw_only=True):
-    """Something of a request that the record cannot prove: ``what`` it is, and ``why`` not."""
+    """Something of a request that the record cannot prove: ``what`` it is, and ``why`` not.
+
+    ``erased``: it could be proved until it was erased.
+    """
 
     what: str
     why: str
+    erased: bool = False
 
 
 class Rebuilt(Struct, frozen=True, kw_only=True):
@@ -232,13 +184,15 @@ def rebuild(record: Record[Session], seq: int) -> Rebuilt:
     """
     entry = record.entry(seq)
     body = entry.body
+    if isinstance(body, Erased):
+        raise UsageError(f"entry {seq} ({body.was}) was erased", hint=f"why: {body.why}")
     if not isinstance(body, ModelRequested) or body.receipt is None:
         raise UsageError(f"entry {seq} is no request with a receipt", hint="look for entries of kind model.requested")
     receipt, gaps = body.receipt, list[Gap]()
     session = record.state_at(seq)
     texts = _texts(record.entries, session.digest_key, seq, gaps)
     units = session.conversation.units
-    gaps += gaps_of(receipt, units, _Chain(session.digest_key, []), texts)
+    gaps += gaps_of(receipt, units, Chain(session.digest_key, []), texts)
     return Rebuilt(
         seq=seq,
         purpose=body.purpose,
@@ -273,8 +227,14 @@ def gap_of_text(filed: PieceFiled, seq: int, key: str) -> Gap | None:
     return Gap(what=f"text filed at {seq}", why="its digest does not match its text")
 
 
-def gaps_of(receipt: Receipt, units: Log[Unit], chain: _Chain, texts: Collection[str]) -> Iterator[Gap]:
+def gaps_of(receipt: Receipt, units: Log[Unit], chain: Chain, texts: Collection[str]) -> Iterator[Gap]:
     """What of a receipt these units, and the digests of the texts filed before it, do not prove."""
+    if receipt.erased:
+        yield Gap(what="history", why="some of it was erased", erased=True)
+        for what, mark in _marks(receipt):
+            if mark not in texts:
+                yield Gap(what=what, why="its text was erased", erased=True)
+        return
     if len(units) != receipt.units:
         yield Gap(what="conversation", why=f"{receipt.units} units were known, the record folds to {len(units)}")
     for what, mark in _marks(receipt):

@@ -106,13 +106,18 @@ async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
     if order.began is not None:
         order.began(turn)
     try:
-        return await _taken(turn, order)
+        result = await _taken(turn, order)
+    except BaseException as error:
+        if plan.watch:
+            watching.leave(turn, error)
+        raise
     finally:
         turn.task = None  # an interruption that comes now is late
         if turn.limit is not None:
             turn.limit.cancel()
-        if turn.owed:
-            watching.leave(turn)
+    if plan.watch:
+        watching.leave(turn, None)
+    return result
 
 
 async def _taken(turn: Turn, order: Order) -> TurnResult[Any]:

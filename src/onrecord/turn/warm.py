@@ -6,7 +6,7 @@ import asyncio
 
 from onrecord.models.model import extend
 from onrecord.models.request import Request
-from onrecord.turn.receipt import chain_of
+from onrecord.session.chain import chain_of
 from onrecord.turn.turn import Turn
 
 __all__ = ("SLICE", "warm_up")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from onrecord.errors import OnrecordError
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import ENDS, Noted
 from onrecord.turn.contained import ends_take
+from onrecord.turn.moments import Left
 
 if TYPE_CHECKING:
     from onrecord.turn.turn import Turn
@@ -46,12 +49,21 @@ async def wait(turn: Turn) -> None:
             turn.looking = False
 
 
-def leave(turn: Turn) -> None:
-    """Lets go of what awaited watchers have not seen: the take is left without an end."""
+def leave(turn: Turn, error: BaseException | None) -> None:
+    """Lets go of what awaited watchers have not seen, and tells all of a take that is left without an end."""
     for _, seen, _ in turn.owed:
         end = getattr(seen, "close", None) or getattr(seen, "cancel", None)
         if end is not None:
             end()
+    if not turn.entries or isinstance(turn.entries[-1].body, ENDS):
+        return
+    raised = "" if error is None else type(error).__name__
+    code = error.code if isinstance(error, OnrecordError) else ""
+    left = Left(turn=turn.id, take=turn.take, at=turn.effects.now(), error=raised, code=code)
+    for watch in turn.plan.watch:
+        if watch.left is not None:
+            with suppress(Exception):  # nothing can be noted any more
+                watch.left(left)
 
 
 def _failed(turn: Turn, name: str, error: BaseException, entry: Entry) -> None:

@@ -95,7 +95,9 @@ def entries_of(session: Session, bodies: Sequence[Body], *, turn: str = "", at: 
     )
 
 
-def turn(before: Session | SessionKey | str, text: str = "What is a room?", answer: str = "80 euros.") -> Change:
+def turn(
+    before: Session | SessionKey | str, text: str = "What is a room?", answer: str = "80 euros.", *, at: datetime = AT
+) -> Change:
     """A plain turn: somebody says something, a model answers. A key stands for a session that is not stored yet."""
     session = before if isinstance(before, Session) else Session(key=session_key(before), digest_key="k1")
     name = f"{session.key.id}:said::m{session.seq}~{session.seq}"
@@ -109,7 +111,7 @@ def turn(before: Session | SessionKey | str, text: str = "What is a room?", answ
         DataPatched(patch={"last": text[:20], "turns": session.seq}),
         TurnClosed(status="answered"),
     )
-    return changed(session, entries_of(session, bodies, turn=name))
+    return changed(session, entries_of(session, bodies, turn=name, at=at))
 
 
 def changed(session: Session, entries: Sequence[Entry]) -> Change:

@@ -15,6 +15,8 @@ coroutines: they need pytest-asyncio.
 from __future__ import annotations
 
 from onrecord.testing.conformance.store_commits import CommitsWhole
+from onrecord.testing.conformance.store_erasure import ErasesMessages, ErasesSessions
+from onrecord.testing.conformance.store_expiry import Expires
 from onrecord.testing.conformance.store_reading import KeepsRecords, KeepsSessions
 from onrecord.testing.conformance.store_rows import AcceptsRows, KeepsRows, RefusesRows
 from onrecord.testing.conformance.store_rows_aside import ParksRows, TellsWhatIsDue, WithdrawsRows
@@ -30,5 +32,6 @@ class StoreConformance(
     KeepsRows, AcceptsRows, RefusesRows, LeasesInOrder, OrdersMessages, LeasesWithPut,
     HoldsLeases, GivesBack, SharesRows, ParksRows, WithdrawsRows, TellsWhatIsDue,
     CommitsRows, ArmsWakes, SendsMessages,
+    ErasesSessions, ErasesMessages, Expires,
 ):  # fmt: skip
     """All of it: give a subclass the fixture ``make_store``."""

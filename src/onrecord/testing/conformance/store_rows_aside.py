@@ -119,6 +119,32 @@ class ParksRows:
             assert await store.revive("in", S) == 1
             assert (await taken(store)).key == "said::one"
 
+    async def test_revived_messages_out_keep_their_order(self, make_store: MakeStore) -> None:
+        """They wait for those before them, and those behind wait for them."""
+        clock = SetClock()
+        async with opened(make_store, clock) as store:
+            for name in ("a", "b", "c", "d"):
+                await accepted(store, row(Outgoing(key=name, text="hi")))
+            first = await taken(store, "out")
+            assert await store.park(first, why="gone")
+            second = await taken(store, "out")
+            assert await store.again(second, due=later(0), rung=1)
+            clock.at = later(60)
+            assert await store.revive("out", S) == 1
+            assert [one.due for one in await store.rows("out")] == [later(60)] * 4
+            assert (await taken(store, "out")).n == first.n
+            clock.at = later(100)
+            held = await taken(store, "out")
+            assert await store.again(held, due=later(200), rung=1)
+            assert await store.cancel("out", S, keys=["b"]) == 1
+            clock.at = later(200)
+            assert await store.done(await taken(store, "out"))
+            last = await taken(store, "out")
+            assert await store.park(last, why="gone")
+            assert await store.again(await taken(store, "out"), due=later(300), rung=1)
+            assert await store.revive("out", S) == 1
+            assert [(one.key, one.due) for one in await store.rows("out")] == [("c", later(200)), ("d", later(300))]
+
     async def test_a_revived_interruption_comes_first_again(self, make_store: MakeStore) -> None:
         """So does a change of history."""
         async with opened(make_store) as store:

@@ -238,9 +238,7 @@ class ArmsWakes:
             await refused(store, runner)
             clock.at = later(10)
             held = await taken(store, owner=runner.owner)
-            assert held.n == runner.n
-            assert held.attempt > runner.attempt
-            assert held.attempt - held.clean == 1
+            assert (held.n, held.attempt, held.clean) == (runner.n, runner.attempt + 1, runner.attempt)
             await refused(store, runner)
             await store.commit(replace(turn(session), taken=held))
             assert await store.rows("in") == []
@@ -284,6 +282,18 @@ class ArmsWakes:
             assert await store.park(held, why="attempts")
             await store.commit(replace(turn(session), drop=("woke::runs",)))
             assert keys(await store.rows("in", S)) == ["woke::stays", "woke::anew"]
+
+    async def test_a_turn_may_arm_and_withdraw_thousands(self, make_store: MakeStore) -> None:
+        """In one commit each, and a person may withdraw as many by their keys."""
+        async with opened(make_store, SetClock()) as store:
+            names = [f"{n:04}" for n in range(2_500)]
+            session = await store.commit(replace(turn("s"), put=tuple(wake(name, 60) for name in names)))
+            assert keys(await store.rows("in", limit=9_999)) == [f"woke::{name}" for name in names]
+            drop = tuple(f"woke::{name}" for name in names[:1_200])
+            await store.commit(replace(turn(session), drop=drop))
+            assert len(await store.rows("in", limit=9_999)) == 1_300
+            assert await store.cancel("in", S, keys=[f"woke::{name}" for name in names[:2_400]]) == 1_200
+            assert keys(await store.rows("in")) == [f"woke::{name}" for name in names[2_400:]]
 
     async def test_the_wake_that_a_turn_came_of_may_be_withdrawn_by_it(self, make_store: MakeStore) -> None:
         """It is gone in any case."""

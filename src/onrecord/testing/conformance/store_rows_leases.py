@@ -284,6 +284,17 @@ class SharesRows:
             assert len(rows) == 12
             assert all((one.attempt, one.owner) in {(0, ""), (1, "w1")} for one in rows)
 
+    async def test_a_worker_may_hold_rows_of_a_thousand_sessions(self, make_store: MakeStore) -> None:
+        """One heartbeat makes all their leases longer, in the order in which they were given."""
+        clock = SetClock()
+        async with opened(make_store, clock) as store:
+            await asyncio.gather(*(store.put(row("hello", f"s{n}")) for n in range(1_000)))
+            held = await store.lease("in", "w1", ttl=30, limit=1_000)
+            assert len({one.session.id for one in held}) == 1_000
+            clock.move(10)
+            found = await store.extend(held[::-1], ttl=30)
+            assert found == [replace(one, lease_until=later(40)) for one in reversed(held)]
+
     async def test_a_worker_may_hold_rows_of_many_sessions(self, make_store: MakeStore) -> None:
         """Each is committed with its own turn."""
         async with opened(make_store) as store:

@@ -81,6 +81,17 @@ class LeasesInOrder:
             await accepted(store, row(HistoryChanged(op="edit", by="owner"), key="history::h"))
             assert await emptied(store) == ["interruption::i", "history::h", "woke::w", "said::hello"]
 
+    async def test_an_interruption_given_back_waits_like_any_row(self, make_store: MakeStore) -> None:
+        """Until it is due again, messages go on without it."""
+        clock = SetClock()
+        async with opened(make_store, clock) as store:
+            await accepted(store, row("hello"))
+            await accepted(store, row(Interruption(id="i")))
+            assert await store.again(await taken(store), due=later(60))
+            assert await emptied(store) == ["said::hello"]
+            clock.at = later(60)
+            assert await emptied(store) == ["interruption::i"]
+
     async def test_one_row_of_a_session_is_leased_at_a_time(self, make_store: MakeStore) -> None:
         """The next one only after the first was done, given back, parked or withdrawn."""
         async with opened(make_store, SetClock()) as store:

@@ -1,0 +1,98 @@
+"""What a host does with what is kept: changing a history, starting it anew, erasing, letting go by age."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from onrecord.conversation.content import Part
+from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.conversation.messages import Message
+from onrecord.errors import SessionConflict, UsageError
+from onrecord.host.desk import Desk, named
+from onrecord.host.forgetting import forget
+from onrecord.host.running import Asked
+from onrecord.record.kinds import HistoryChanged
+from onrecord.session.erasure import Erasure, Retention
+from onrecord.session.history import raw_value, reset
+from onrecord.session.inbox import Row
+from onrecord.turn.result import TurnResult
+
+__all__ = ("Keeping",)
+
+Op = Literal["import", "edit", "remove"]
+
+
+class Keeping:
+    """The half of a host that changes what was kept."""
+
+    _desk: Desk
+
+    async def edit_result(
+        self, session: SessionKey | str, message: str, call: str, result: Sequence[Part], *, by: str
+    ) -> TurnResult[Any]:
+        """Another result for a tool call; see `onrecord.session.history.edit_result`."""
+        return await self._change(session, "edit", by, message=message, call=call, value=result)
+
+    async def remove(self, session: SessionKey | str, message: str, *, by: str) -> TurnResult[Any]:
+        """The conversation without a message; the record keeps what it was."""
+        return await self._change(session, "remove", by, message=message)
+
+    async def import_history(
+        self, session: SessionKey | str, messages: Sequence[Message], *, by: str
+    ) -> TurnResult[Any]:
+        """Messages from elsewhere, behind the present ones."""
+        return await self._change(session, "import", by, value=messages)
+
+    async def _change(
+        self, session: SessionKey | str, op: Op, by: str, *, message: str = "", call: str = "", value: Any = None
+    ) -> TurnResult[Any]:
+        """Puts a change of history ahead of every message, and waits for it."""
+        if not by:
+            raise UsageError("a change of history needs to say who made it", hint='pass by="..."')
+        body = HistoryChanged(op=op, by=by, message=message, call=call)
+        if value is not None:
+            body = replace(body, value=raw_value(value))
+        key = f"history::{self._desk.setup.effects.nonce()}"
+        row = Row(session=named(session), box="in", key=key, body=body)
+        return await (await self._desk.put(row, "queue", Asked())).result()
+
+    async def reset(self, session: SessionKey | str, *, by: str) -> None:
+        """An empty conversation and empty data, at once: what runs or waits stores nothing of the old one."""
+        desk, key = self._desk, named(session)
+        desk.start()
+        store, setup = desk.setup.store, desk.setup
+        while (held := await store.load(key, known=desk.hot.get(key))) is not None:
+            try:
+                desk.hot.put(await store.commit(reset(held, by=by, at=setup.effects.now(), folds=setup.plan.folds)))
+                return
+            except SessionConflict:
+                desk.hot.drop(key)
+
+    async def erase(
+        self, what: SessionKey | Identity | str, *, messages: Sequence[str] | None = None, why: str
+    ) -> Erasure:
+        """Erases a session, all of a person's, or the turns of some messages: in the store, here, and in features.
+
+        What runs there is stopped, and nothing of it is stored. Every feature that keeps something of its own forgets
+        the session or person; also for some messages the whole session, since features know no messages. FeatureFailed
+        when one could not, after all were asked: erase again then. See `Store.erase`.
+        """
+        desk = self._desk
+        worker = desk.start()
+        about = what if isinstance(what, Identity) else named(what)
+        done = await desk.setup.store.erase(about, messages=messages, why=why)
+        for running in list(worker.takes.running.values()):
+            if running.is_about(about):
+                running.lose()
+        desk.hot.drop_about(about)
+        worker.tell(gone=True)
+        await forget(desk.setup, about)
+        return done
+
+    async def expire(self, policy: Retention) -> Erasure:
+        """Erases what is older than the policy says; see `Store.expire`."""
+        self._desk.start()
+        return await self._desk.setup.store.expire(policy)

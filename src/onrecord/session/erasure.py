@@ -1,0 +1,79 @@
+"""Erasing: what is left of a session, what an erasure did, and for how long things are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Literal
+
+from msgspec import Struct
+
+from onrecord.errors import UsageError
+from onrecord.jsonio import Json
+from onrecord.session.session import StoredSlot
+
+__all__ = ("Erasure", "Kept", "Remains", "Retention")
+
+Remains = Literal["log", "pages"]
+
+
+class Erasure(Struct, frozen=True, kw_only=True):
+    """What was erased: how many sessions, messages, entries (their bodies) and rows.
+
+    ``remains`` names where copies of them may still be: in the ``log`` beside a file that somebody is reading, or in
+    unused ``pages`` of a file that was too large to be rewritten at once. Empty: nothing of them is in the store.
+    """
+
+    sessions: int = 0
+    messages: int = 0
+    entries: int = 0
+    rows: int = 0
+    remains: tuple[Remains, ...] = ()
+
+    def __add__(self, other: Erasure) -> Erasure:
+        return Erasure(
+            sessions=self.sessions + other.sessions, messages=self.messages + other.messages,
+            entries=self.entries + other.entries, rows=self.rows + other.rows,
+            remains=tuple(dict.fromkeys((*self.remains, *other.remains))),
+        )  # fmt: skip
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """For how long things are kept; None: for ever. What is older is erased.
+
+    ``entries``: turns, with their messages and entries, from their last entry on. ``sessions``: whole sessions in
+    which nothing happened for that long and for which nothing waits. ``rows``: parked rows. ``kinds``: entries of
+    single kinds of which no session is built, such as ``verdict``, ``note``, or those of features.
+
+    UsageError for an age below zero.
+    """
+
+    entries: timedelta | None = None
+    sessions: timedelta | None = None
+    rows: timedelta | None = None
+    kinds: Mapping[str, timedelta] = {}
+
+    def __post_init__(self) -> None:
+        """A wrong age would erase everything."""
+        ages: tuple[object, ...] = (self.entries, self.sessions, self.rows, *self.kinds.values())
+        for age in ages:
+            if age is not None and (not isinstance(age, timedelta) or age < timedelta(0)):
+                raise UsageError(
+                    "Retention takes ages from zero on", hint="write Retention(entries=timedelta(days=90))"
+                )
+
+
+class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a session keeps although the entries that made it were erased; filed by the erasure, read by folds.
+
+    ``data`` holds what the entries that are left do not tell.
+    """
+
+    generation: int
+    why: str
+    inputs: tuple[str, ...] = ()
+    interruptions: tuple[str, ...] = ()
+    data: Mapping[str, Json] = {}
+    slots: Mapping[str, StoredSlot] = {}
+    last_user_at: datetime | None = None
+    last_assistant_at: datetime | None = None

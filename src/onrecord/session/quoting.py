@@ -1,0 +1,65 @@
+"""What an entry may hold of other turns, and the entry without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from onrecord.conversation.inputs import Input, Said
+from onrecord.conversation.messages import Round
+from onrecord.record.entry import Body, Entry
+from onrecord.record.kinds import ModelReplied, ModelRequested, Receipt, RoundSettled, TextSaid, TurnInput, TurnPaused
+
+__all__ = ("Names", "unquoted")
+
+
+class Names(Struct, frozen=True):
+    """What messages that stay are called: by channels, and in the conversation."""
+
+    known: frozenset[str]
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Names:
+        """The names of everything said in these entries."""
+        found = set[str]()
+        for entry in entries:
+            body = entry.body
+            if isinstance(body, TurnInput):
+                found |= {body.input.key or "", f"{entry.turn}/u"}
+            elif isinstance(body, TextSaid):
+                found |= {body.key, f"{entry.turn}/a{entry.take}"}
+        return cls(frozenset(found - {""}))
+
+
+def unquoted(body: Body, names: Names) -> Body:
+    """The body without words of turns before its own.
+
+    A request loses what it showed of history, a reply the provider's own items, which may repeat anything, and a
+    message the preview of one that is not among ``names``.
+    """
+    if isinstance(body, ModelRequested):
+        return body if body.receipt is None else replace(body, receipt=_bare(body.receipt))
+    if isinstance(body, (ModelReplied, RoundSettled)):
+        return body if body.round.continuation is None else replace(body, round=_portable(body.round))
+    if isinstance(body, TurnInput):
+        return body if body.input is (said := _unquoted(body.input, names)) else replace(body, input=said)
+    if isinstance(body, TurnPaused):
+        said = _unquoted(body.pending.input, names)
+        return body if said is body.pending.input else replace(body, pending=replace(body.pending, input=said))
+    return body
+
+
+def _bare(receipt: Receipt) -> Receipt:
+    return replace(receipt, spans=(), swaps=(), marks=(), units=0, own=0, stable_until=0, carries="", erased=True)
+
+
+def _portable(held: Round) -> Round:
+    return replace(held, continuation=None)
+
+
+def _unquoted(input: Input, names: Names) -> Input:
+    if isinstance(input, Said) and input.reply_preview and input.reply_to not in names.known:
+        return replace(input, reply_preview="")
+    return input

@@ -1,0 +1,144 @@
+"""A ticket's result when another process took the turn: told from the record, as far as the record tells it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from onrecord import Agent, Said, tool
+from onrecord.conversation.inputs import Ask, Interruption, approved
+from onrecord.errors import ModelError, TurnParked
+from onrecord.host import Host
+from onrecord.testing import ScriptedModel, call, raises
+from tests.host.hosting import hosted, said, settled
+from tests.turn.interrupting.live import WAIT, Halting
+
+pytestmark = pytest.mark.integration
+
+
+@asynccontextmanager
+async def full(store: Any = None, **more: Any) -> Any:
+    """A host with no room for another turn: what it accepts is left to others."""
+    model = Halting((WAIT, "Done."))
+    async with hosted(Agent(model), turns=1, store=store, **more) as host:
+        await host.send("other", "Hi")
+        await model.waiting.wait()
+        yield host
+
+
+async def taken_by(host: Host[Any, Any], agent: Agent[Any, Any], input: Any = "Hi", **more: Any) -> Any:
+    """The result that the full host tells of an input which another host takes."""
+    ticket = await host.send("s", input)
+    async with hosted(agent, store=host.store, **more) as other, other:
+        return await ticket.result()
+
+
+async def test_what_was_said_comes_with_its_keys() -> None:
+    """Status, text, messages, entries and session are those of the one who took it."""
+    async with full() as host:
+        result = await taken_by(host, Agent(ScriptedModel("Hello.")))
+        assert (result.status, result.text, result.llm_calls) == ("answered", "Hello.", 1)
+        assert result.messages[0].key.endswith("/answer")
+        assert result.session == await host.store.load("s")
+        assert [entry.seq for entry in result.entries] == list(range(len(result.entries)))
+
+
+async def test_a_turn_that_paused_comes_with_its_question() -> None:
+    """And the answer's ticket with the end of the turn that had asked."""
+
+    @tool
+    def pay() -> Ask:
+        """Pays."""
+        return Ask("Pay?")
+
+    agent = Agent(ScriptedModel(call("pay"), "Paid."), tools=[pay])
+    async with full() as host:
+        paused = await taken_by(host, agent)
+        assert (paused.status, paused.question.text) == ("paused", "Pay?")
+        done = await taken_by(host, agent, approved(paused.question, by="ana"))
+        assert (done.status, done.text) == ("answered", "Paid.")
+        assert done.entries[0].turn == paused.entries[0].turn
+
+
+async def test_a_turn_that_failed_says_so() -> None:
+    """Its error was told where it ran; here its status is."""
+    async with full() as host:
+        result = await taken_by(host, Agent(ScriptedModel(raises("overload"))), retry=())
+        assert (result.status, result.text) == ("failed", "")
+
+
+async def test_a_turn_set_aside_elsewhere_is_told_as_that() -> None:
+    """With the reason."""
+    async with full() as host:
+        with pytest.raises(TurnParked) as told:
+            await taken_by(host, Agent(ScriptedModel(raises("content"))))
+        assert told.value.why == "model-content"
+
+
+async def test_an_input_that_changed_nothing_is_ignored() -> None:
+    """Also where it had been taken before."""
+    async with full() as host:
+        first = await taken_by(host, Agent(ScriptedModel("Hello.")), Said("Hi", key="m"))
+        again = await taken_by(host, Agent(ScriptedModel()), Said("Hi", key="m"))
+        assert (first.status, again.status, again.changed) == ("answered", "ignored", False)
+
+
+async def test_a_turn_that_runs_elsewhere_is_interrupted_there() -> None:
+    """Its row is marked, the heartbeat of its host sees that, and the call waits for the commit."""
+    model = Halting(("So far", WAIT))
+    async with hosted(Agent(model), lease_s=0.15) as there, hosted(Agent(ScriptedModel()), store=there.store) as here:
+        stream = there.turn_stream("s", "Hi")
+        async with stream:
+            await model.waiting.wait()
+            assert await here.interrupt("s", Interruption(id="i1")) in {"recorded", "seen"}
+            assert (await stream.result()).status == "interrupted"
+        assert await said(here) == ["Hi", "So far"]
+
+
+async def test_a_message_that_waits_elsewhere_is_taken_back_there() -> None:
+    """Nobody takes it, and its ticket says so."""
+    async with full() as host:
+        ticket = await host.send("s", "Hi")
+        assert await host.store.cancel("in", ticket.session) == 1
+        assert (await ticket.result()).lines[0].code == "not-taken"
+
+
+async def test_who_sent_a_failing_input_is_told_by_the_host_that_tries() -> None:
+    """The sender elsewhere waits on: the row is due again, and its end is what counts."""
+    async with full() as host:
+        ticket = await host.send("s", "Hi")
+        agent = Agent(ScriptedModel(raises("overload"), "Back."))
+        async with hosted(agent, store=host.store, retry=[0.0]) as other, other:
+            assert (await ticket.result()).text == "Back."
+
+
+async def test_two_hosts_share_the_sessions_of_a_store() -> None:
+    """Each session is with one of them at a time, whoever sent; nothing is taken twice."""
+    agents = [Agent(ScriptedModel(*["x"] * 40)) for _ in range(2)]
+    async with hosted(agents[0]) as one, hosted(agents[1], store=one.store) as two:
+        tickets = []
+        for number in range(20):
+            for name in ("a", "b"):
+                host = (one, two)[number % 2]
+                tickets.append(await host.send(name, Said(f"{name}{number}", key=str(number))))
+        results = [await ticket.result() for ticket in tickets]
+        assert {r.status for r in results} == {"answered"}
+        for name in ("a", "b"):
+            texts = [text for text in await said(one, name) if text != "x"]
+            assert texts == [f"{name}{number}" for number in range(20)]
+        await settled(lambda: is_done(one))
+
+
+async def is_done(host: Any) -> bool:
+    """Whether the inbox holds nothing."""
+    found: list[Any] = await host.store.rows("in")
+    return found == []
+
+
+async def test_a_model_error_is_told_where_the_turn_ran() -> None:
+    """The host that took it may have sent it as well."""
+    async with hosted(Agent(ScriptedModel(raises("overload")))) as host:
+        with pytest.raises(ModelError):
+            await host.turn("s", "Hi")

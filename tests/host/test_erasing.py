@@ -1,0 +1,112 @@
+"""Erasing through a host: in the store, in what runs and is kept ready here, and in every feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from onrecord import Agent
+from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.errors import FeatureFailed
+from onrecord.host import Given
+from onrecord.session.erasure import Retention
+from onrecord.testing import ScriptedModel
+from onrecord.turn.moments import Hooks
+from tests.host.hosting import hosted, said
+from tests.turn.interrupting.live import WAIT, Halting
+
+pytestmark = pytest.mark.integration
+
+ANA = Identity(principal="ana")
+
+
+class Remembers:
+    """A feature with a storage of its own."""
+
+    def __init__(self, name: str, *, fails: bool = False) -> None:
+        self.name, self.fails = name, fails
+        self.forgot: list[SessionKey | Identity] = []
+
+    def hooks(self, spec: Any) -> Hooks:
+        return Hooks(forget=self.forget)
+
+    async def forget(self, what: SessionKey | Identity) -> None:
+        self.forgot.append(what)
+        if self.fails:
+            raise OSError("canary words")
+
+
+async def test_a_session_is_gone_everywhere() -> None:
+    """Its messages, its rows, what is kept ready; and features forget it."""
+    feature = Remembers("notes")
+    async with hosted(Agent(ScriptedModel("Hello.", "New."), features=[feature])) as host:
+        await host.turn("s", "My secret")
+        erasure = await host.erase("s", why="asked for it")
+        assert (erasure.sessions, erasure.messages) == (1, 2)
+        assert await said(host) == []
+        assert feature.forgot == [SessionKey("s")]
+        assert (await host.turn("s", "Hi")).text == "New."
+        assert await said(host) == ["Hi", "New."]
+
+
+async def test_what_runs_is_stopped_and_stores_nothing() -> None:
+    """Its row went with the session; who waits for it is told that it was not taken."""
+    model = Halting(("Hello.",), ("So far", WAIT))
+    async with hosted(Agent(model)) as host:
+        await host.turn("s", "One")
+        ticket = await host.send("s", "Two")
+        await model.waiting.wait()
+        await host.erase("s", why="asked for it")
+        result = await ticket.result()
+        assert (result.status, result.lines[0].code) == ("ignored", "not-taken")
+        assert await said(host) == []
+
+
+async def test_a_person_is_erased_with_all_their_sessions() -> None:
+    """Others keep theirs."""
+
+    async def given(key: SessionKey, input: Any) -> Given[Any]:
+        return Given(owner=ANA if key.id.startswith("ana") else Identity(principal="bob"))
+
+    feature = Remembers("notes")
+    async with hosted(Agent(ScriptedModel("1", "2", "3"), features=[feature]), given=given) as host:
+        for name in ("ana-1", "ana-2", "bob-1"):
+            await host.turn(name, "Hi")
+        assert (await host.erase(ANA, why="left")).sessions == 2
+        assert [await said(host, name) for name in ("ana-1", "ana-2", "bob-1")] == [[], [], ["Hi", "3"]]
+        assert feature.forgot == [ANA]
+
+
+async def test_one_feature_that_cannot_forget_does_not_keep_the_others_from_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is named, without its words; what is erased stays so."""
+    broken, whole = Remembers("broken", fails=True), Remembers("whole")
+    async with hosted(Agent(ScriptedModel("Hello."), features=[broken, whole])) as host:
+        await host.turn("s", "Hi")
+        with pytest.raises(FeatureFailed) as told:
+            await host.erase("s", why="asked for it")
+        assert "'broken'" in str(told.value)
+        assert "canary" not in str(told.value) + caplog.text
+        assert (await said(host), whole.forgot) == ([], [SessionKey("s")])
+
+
+async def test_some_messages_are_erased_with_their_turns() -> None:
+    """The others stay, and the talk goes on over them."""
+    async with hosted(Agent(ScriptedModel("1", "2", "3"))) as host:
+        first = await host.turn("s", "One")
+        await host.turn("s", "Two")
+        assert first.session is not None
+        await host.erase("s", messages=[first.session.conversation.messages[0].id], why="a name")
+        assert await said(host) == ["Two", "2"]
+        await host.turn("s", "Three")
+        assert await said(host) == ["Two", "2", "Three", "3"]
+
+
+async def test_a_host_lets_go_by_age() -> None:
+    """With a policy that lets nothing go, nothing goes."""
+    async with hosted(Agent(ScriptedModel("Hello."))) as host:
+        await host.turn("s", "Hi")
+        assert (await host.expire(Retention())).entries == 0
+        assert await said(host) == ["Hi", "Hello."]
