@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -55,7 +56,7 @@ async def test_a_webhook_gets_each_message_once_whatever_happens_on_the_way() ->
         async with hosted(agent, effects=effects, deliver=channel, retry=(1.0, 1.0, 1.0)) as host:
             keys = [(await host.turn("ana", said)).messages[0].key for said in ("Hi", "How are you?")]
             for tries in (1, 2):
-                await settled(lambda tries=tries: len(receiver.seen) >= tries)
+                await settled(partial(_has_seen, receiver, tries))
                 await settled(lambda: _is_free(host))
                 effects.advance(seconds=1.5)
             await settled(lambda: len(receiver.kept) == 2)
@@ -65,6 +66,10 @@ async def test_a_webhook_gets_each_message_once_whatever_happens_on_the_way() ->
     assert [one["text"] for one in receiver.kept.values()] == ["Hello.", "Fine."]
     assert server.requests[0].fields["authorization"] == "Bearer t0ken"
     assert receiver.kept[keys[0]] == {"session": "ana", "tenant": "", "text": "Hello.", "media": None}
+
+
+def _has_seen(receiver: Receiver, count: int) -> bool:
+    return len(receiver.seen) >= count
 
 
 async def _is_free(host: Any) -> bool:
