@@ -16,7 +16,7 @@ from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
 from onrecord.session.folding import refold
 from onrecord.session.inbox import Lease, Row
-from onrecord.stores import SqliteStore
+from onrecord.stores import SqliteStore, sqlite_schema
 from onrecord.testing import FakeEffects, ScriptedModel, raises
 from tests.host.faults import CODES, FaultyStore, broken, faulty, is_write
 from tests.host.hosting import hosted, said, settled
@@ -24,6 +24,13 @@ from tests.stores.filled import intact
 from tests.turn.interrupting.live import WAIT, Halting
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that others write is waited for; here they never finish."""
+    monkeypatch.setattr(sqlite_schema, "BUSY_S", 0.0)
+
 
 S = SessionKey("s")
 faults = pytest.mark.parametrize("fault", CODES)

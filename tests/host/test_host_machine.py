@@ -13,7 +13,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 
 def _work(examples: int) -> settings:
-    return settings(max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    )
 
 
 def test_two_hosts_in_memory_keep_every_promise_whatever_happens() -> None:

@@ -287,6 +287,8 @@ def _request_class(body: Any) -> Any:
         With a version of aiohttp whose response is made from other parts, it leaves the sending to aiohttp.
         """
 
+        response: Any  # aiohttp declares it in a way that type checkers read differently from run to run
+
         async def send(self, conn: Any) -> aiohttp.ClientResponse:
             wire = conn.protocol
             wire.uses += 1
@@ -303,7 +305,7 @@ def _request_class(body: Any) -> Any:
             await writer.write_headers(line, self.headers)
             await writer.write(sent.content, drain=False)
             writer.set_eof()
-            self.response = self.response_class(
+            answer: aiohttp.ClientResponse = self.response_class(
                 self.method,
                 self.original_url,
                 writer=None,
@@ -315,7 +317,8 @@ def _request_class(body: Any) -> Any:
                 session=self._session,
                 stream_writer=writer,
             )
-            return self.response
+            self.response = answer
+            return answer
 
     return Request
 
