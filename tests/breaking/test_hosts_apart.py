@@ -67,9 +67,11 @@ async def test_a_tool_that_blocks_its_process_over_the_lease_makes_no_second_tur
         return "awake"
 
     async def elsewhere() -> None:
-        async with SqliteStore(tmp_path / "x.db") as store:
-            async with Host(Agent(ScriptedModel("Other.")), store=store, lease_s=0.2, poll_s=0.02) as host:
-                await settled(lambda: talk_is(host, ["Hi", "Other."]))
+        async with (
+            SqliteStore(tmp_path / "x.db") as store,
+            Host(Agent(ScriptedModel("Other.")), store=store, lease_s=0.2, poll_s=0.02) as host,
+        ):
+            await settled(lambda: talk_is(host, ["Hi", "Other."]))
 
     def run() -> None:
         began.wait()

@@ -17,7 +17,9 @@ from onrecord.conversation.inputs import Happened, Input, Interruption, approved
 from onrecord.conversation.outgoing import Outgoing, Wake
 from onrecord.errors import SessionBusy, TurnParked, UsageError
 from onrecord.host import Host, Ticket
+from onrecord.host.delivery import Delivering
 from onrecord.host.heartbeat import renew
+from onrecord.host.running import Running
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Wire
@@ -195,7 +197,7 @@ class HostMachine(RuleBasedStateMachine):
         self.run(self.hosts[place].interrupt(session, Interruption(id=f"i{self.count}", cause="barge-in")))
 
     @rule(place=places, session=sessions, agree=st.booleans())
-    def answer(self, place: int, session: str, agree: bool) -> None:  # noqa: FBT001 - drawn by name
+    def answer(self, place: int, session: str, agree: bool) -> None:
         """The answer to what is open."""
         held = self.loop.run_until_complete(self.store.load(session))
         if held is not None and held.question is not None:
@@ -203,7 +205,7 @@ class HostMachine(RuleBasedStateMachine):
             self.run(self.hosts[place].answer(session, given))
 
     @rule(place=places, is_reset=st.booleans())
-    def change(self, place: int, is_reset: bool) -> None:  # noqa: FBT001 - drawn by name
+    def change(self, place: int, is_reset: bool) -> None:
         """A conversation is reset, or loses its first message."""
         held = self.loop.run_until_complete(self.store.load("r"))
         if held is not None and is_reset:
@@ -240,7 +242,7 @@ class HostMachine(RuleBasedStateMachine):
     async def renewed(self, place: int) -> None:
         worker = self.hosts[place]._desk._worker
         if worker is not None:
-            held = [*worker.running.values(), *worker.delivery.running.values()]
+            held: list[Running | Delivering] = [*worker.takes.running.values(), *worker.delivery.running.values()]
             await renew(worker.setup, held)
 
     # ---- ends of processes
@@ -257,9 +259,9 @@ class HostMachine(RuleBasedStateMachine):
         worker = self.hosts[place]._desk._worker
         if worker is None:
             return
-        takes = [running.task for running in worker.running.values()]
+        takes = [running.task for running in worker.takes.running.values()]
         sent = [sending.task for sending in worker.delivery.running.values()]
-        tasks = [task for task in (*worker._tasks, *takes, *sent, *worker._besides) if task is not None]
+        tasks = [task for task in (*worker._tasks, *takes, *sent, *worker.takes._besides) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -301,11 +301,11 @@ async def test_an_input_whose_storing_failed_after_it_was_done_is_taken_once(tmp
                 raise StoreError("the disk said no", code="store-io")
             return accepted
 
-    async with Late(tmp_path / "x.db", clock=effects.now) as store:
-        async with hosted(Agent(ScriptedModel("Hello.", "Twice.")), store=store, effects=effects) as host:
-            with pytest.raises(StoreError):
-                await host.turn("s", Said("Hi", key="m"))
-            async with asyncio.timeout(5):
-                result = await host.turn("s", Said("Hi", key="m"))
-            assert result.text == "Hello."
-            assert await said(host) == ["Hi", "Hello."]
+    agent = Agent(ScriptedModel("Hello.", "Twice."))
+    async with Late(tmp_path / "x.db", clock=effects.now) as store, hosted(agent, store=store, effects=effects) as host:
+        with pytest.raises(StoreError):
+            await host.turn("s", Said("Hi", key="m"))
+        async with asyncio.timeout(5):
+            result = await host.turn("s", Said("Hi", key="m"))
+        assert result.text == "Hello."
+        assert await said(host) == ["Hi", "Hello."]

@@ -1,4 +1,3 @@
-from functools import partial
 from pathlib import Path
 
 import pytest

@@ -70,7 +70,7 @@ class Takes:
         running.task = asyncio.create_task(self._take(running))
 
     def find_left(self, name: Name) -> None:
-        """Begins a row of which nobody knows whether it was stored, and leased: its sender left, or the store failed."""
+        """Begins a row that may be stored and leased, nobody knows: its sender left, or the store failed."""
         self._beside(self._begin_left(name))
 
     async def _begin_left(self, name: Name) -> None:

@@ -278,14 +278,12 @@ def _request_class(body: Any) -> Any:
     from aiohttp.client_reqrep import ClientRequest
     from aiohttp.http_writer import StreamWriter
 
+    # With a version of aiohttp whose response is made from other parts, the sending is left to aiohttp.
     known = {"self", "method", "url", "writer", "continue100", "timer", "request_info", "traces", "loop", "session"}
     direct = signature(aiohttp.ClientResponse.__init__).parameters.keys() == known | {"stream_writer"}
 
     class Request(ClientRequest):
-        """Tells the body its connection, and sends a small one at once where aiohttp would start a task for it.
-
-        With a version of aiohttp whose response is made from other parts, it leaves the sending to aiohttp.
-        """
+        """Tells the body its connection, and sends a small one at once where aiohttp would start a task for it."""
 
         response: Any  # aiohttp declares it in a way that type checkers read differently from run to run
 

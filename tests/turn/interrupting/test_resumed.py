@@ -8,7 +8,7 @@ import pytest
 
 from onrecord import Agent, Ask, ToolContext, tool
 from onrecord.conversation.inputs import Answered, Interruption, approved
-from onrecord.conversation.messages import AssistantMessage, Round
+from onrecord.conversation.messages import AssistantMessage
 from onrecord.errors import MessageDenied
 from onrecord.record.kinds import ToolReturned, ToolStarted
 from onrecord.testing import FakeEffects, ScriptedModel, call
@@ -39,7 +39,7 @@ async def no_answers(turn: Any, input: Any) -> Any:
 def told(session: Any) -> list[tuple[str, str]]:
     """The calls in the conversation, and what became of them."""
     messages = [m for m in session.conversation.messages if isinstance(m, AssistantMessage)]
-    rounds = [r for m in messages for r in m.rounds if isinstance(r, Round)]
+    rounds = [r for m in messages for r in m.rounds]
     return [(c.name, c.status) for r in rounds for c in r.calls]
 
 
