@@ -96,6 +96,8 @@ class SqliteStore(SqliteErasing):
         rows = [_rows_of(one, self._file.codec) for one in _all(change) if one.drop or one.put]
         if written or rows or change.taken is not None:
             await self._file.run(partial(self._commit, change, written, rows), shares=True)
+            if self._unswept:
+                await self._file.run(self._sweep_log)
         return replace(change.session, version=change.session.version + 1) if change.entries else change.session
 
     async def entries(self, key: SessionKey | str, /, *, after: int = -1) -> AsyncGenerator[Entry, None]:
@@ -152,7 +154,6 @@ class SqliteStore(SqliteErasing):
             now = micros(self._clock())
             for session, drop, put in rows:
                 settle(connection, session, drop, put, now)
-        self._sweep_log(connection)
 
     def _page(self, key: SessionKey, start: int, connection: sqlite3.Connection) -> tuple[list[Entry], bool]:
         """Entries from number ``start`` on, and whether there may be more."""
