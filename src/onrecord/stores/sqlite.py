@@ -95,7 +95,8 @@ class SqliteStore(SqliteErasing):
         written = write_out(change, self._codec)
         rows = [_rows_of(one, self._file.codec) for one in _all(change) if one.drop or one.put]
         if written or rows or change.taken is not None:
-            await self._file.run(partial(self._commit, change, written, rows), shares=True)
+            shares = not self._unswept  # a log is emptied between transactions
+            await self._file.run(partial(self._commit, change, written, rows), shares=shares)
         return replace(change.session, version=change.session.version + 1) if change.entries else change.session
 
     async def entries(self, key: SessionKey | str, /, *, after: int = -1) -> AsyncGenerator[Entry, None]:
@@ -152,7 +153,8 @@ class SqliteStore(SqliteErasing):
             now = micros(self._clock())
             for session, drop, put in rows:
                 settle(connection, session, drop, put, now)
-        self._sweep_log(connection)
+        if not connection.in_transaction:
+            self._sweep_log(connection)
 
     def _page(self, key: SessionKey, start: int, connection: sqlite3.Connection) -> tuple[list[Entry], bool]:
         """Entries from number ``start`` on, and whether there may be more."""

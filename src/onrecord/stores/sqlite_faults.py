@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 __all__ = (
-    "damaged", "fault", "is_busy", "moved", "passing", "read_only", "unfit", "unmigrated", "unread_log", "unusable_path",
+    "damaged", "fault", "is_busy", "moved", "passing", "read_only", "unfit", "unmigrated", "unread_log",
+    "unusable_path",
 )  # fmt: skip
 
 _UNCHANGED = "nothing of this change was stored"

@@ -300,8 +300,9 @@ def _serve(jobs: SimpleQueue[_Job | None], served: _Served) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: str = "immediate") -> Iterator[None]:
-    """All or nothing: commits at the end, undoes everything when something is raised. Within another one, part of it."""
-    if connection.in_transaction:
+    """All or nothing: commits at the end, undoes everything when something is raised. Inside another, part of that."""
+    is_part = connection.in_transaction
+    if is_part:
         yield
         return
     connection.execute(f"begin {kind}")
