@@ -12,7 +12,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-annotate --upgrade
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench lock snapshots coverage format clean
+.PHONY: help demo test check soak docs bench lock snapshots coverage format clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -27,6 +27,9 @@ test: $(DEV)  ## everything: gates, budgets, then all tests
 
 check: $(DEV)  ## the gates alone: types, lint, layers, snapshots, documents
 	$(BIN)/python -m gates.run
+
+soak: $(DEV)  ## kills workers 200 times over some minutes and checks every promise (KILLS=, SEED=)
+	$(BIN)/python -m tests.soak.run --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))
 
 docs: $(DEV)  ## builds the documentation into site/
 	$(BIN)/python -m mkdocs build --strict

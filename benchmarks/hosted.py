@@ -350,8 +350,7 @@ async def measured(blocks: int = 40) -> list[Hosted]:
     pace = YARDSTICK_US / seen["yardstick"].best
 
     def row(name: str, figure: Figure, by: float = 1) -> Hosted:
-        unit, _ = BUDGETS[name]
-        if unit == "/s":
+        if BUDGETS[name][0] == "/s":
             rate = Figure(1e6 / figure.best, 1e6 / figure.median)
             return _row(name, rate, rate.best / pace, high=True)
         return _row(name, Figure(figure.best / by, figure.median / by), figure.best / by * pace)

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from onrecord.governance.rules import before_tool as before_tool
     from onrecord.governance.rules import on_input as on_input
     from onrecord.governance.rules import on_output as on_output
+    from onrecord.host import Given as Given
+    from onrecord.host import Host as Host
     from onrecord.models.model import preset as preset
     from onrecord.session.session import Session as Session
     from onrecord.tools.declare import Toolbox as Toolbox
@@ -76,6 +78,7 @@ _HOMES: dict[str, str] = {
         ("ConfigurationError", "ModelError", "OnrecordError", "OutputInvalid", "TurnError", "UsageError"), "errors"
     ),
     **dict.fromkeys(("after_tool", "before_tool", "on_input", "on_output"), "governance.rules"),
+    **dict.fromkeys(("Given", "Host"), "host"),
     "preset": "models.model",
     "Session": "session.session",
     **dict.fromkeys(("Toolbox", "tool"), "tools.declare"),

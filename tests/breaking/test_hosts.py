@@ -160,7 +160,7 @@ async def test_what_could_not_be_accepted_leaves_nothing_behind() -> None:
         store.fails = StoreError("full", code="store-full")
         with pytest.raises(StoreError):
             await host.send("s", Said("Hi", key="m"), context="old")
-        assert not host._desk._tickets._asked
+        await settled(lambda: not host._desk._tickets._asked)
         store.fails = None
         assert (await host.turn("s", Said("Hi", key="m"))).text == "Hello."
 

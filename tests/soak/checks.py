@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Woke, row_key
 from onrecord.record.entry import Entry
+from onrecord.record.fold import takes
 from onrecord.record.kinds import (
     TextSaid,
     ToolReturned,
@@ -25,13 +26,12 @@ from onrecord.record.kinds import (
     TurnPaused,
     WakeArmed,
 )
-from onrecord.record.fold import takes
 from onrecord.session.folding import refold
 from onrecord.session.session import Session
 from onrecord.stores import SqliteStore
 from tests.soak.diary import Diary
 
-__all__ = ("Told", "problems", "read")
+__all__ = ("Told", "problems", "read", "session_problems", "summary")
 
 
 class Told(Struct):
@@ -70,7 +70,12 @@ def problems(file: Path, diary: Diary, told: dict[str, Told]) -> Iterator[str]:
     yield from _deliveries(diary, told)
     yield from _effects(diary, told)
     for id, one in told.items():
-        yield from (f"{id}: {problem}" for problem in (*_state(one), *_order(one), *_wakes(one), *_calls(one)))
+        yield from (f"{id}: {problem}" for problem in (*_failures(one), *session_problems(one)))
+
+
+def session_problems(one: Told) -> Iterator[str]:
+    """Every promise about one session that was broken."""
+    yield from (*_state(one), *_order(one), *_wakes(one), *_calls(one))
 
 
 def _file(file: Path) -> Iterator[str]:
@@ -146,15 +151,19 @@ def _effects(diary: Diary, told: dict[str, Told]) -> Iterator[str]:
                 yield f"{id}: a call's result is not that of its effect: {body.call} {text!r}"
 
 
-_FAILURES = frozenset(
-    {"retries-used-up", "out-of-attempts", "model-network", "model-server", "model-rate", "model-overload"}
-)
+_FAILURES = frozenset({
+    "retries-used-up", "out-of-attempts", "model-network", "model-server", "model-rate", "model-overload",
+})  # fmt: skip
 
 
-def _state(one: Told) -> Iterator[str]:
+def _failures(one: Told) -> Iterator[str]:
+    """Nothing fails but the vendor."""
     for entry in one.entries:
         if isinstance(entry.body, TurnFailed) and entry.body.code not in _FAILURES:
             yield f"a turn failed for no reason known: {entry.body.code} {entry.body.error}"
+
+
+def _state(one: Told) -> Iterator[str]:
     again = refold(one.session.key, one.entries, digest_key=one.session.digest_key)
     if replace(again, version=one.session.version) != one.session:
         yield "its state is not what its record tells"

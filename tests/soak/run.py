@@ -97,7 +97,9 @@ class Soak:
         db = sqlite3.connect(self.folder / "soak.db")
         try:
             (rows,) = db.execute("select count(*) from rows").fetchone()
-            (paused,) = db.execute("select count(*) from sessions where state like '%\"pending\":{%'").fetchone()
+            (paused,) = db.execute(
+                "select count(*) from sessions where cast(state as text) like '%\"pending\":{%'"
+            ).fetchone()
         finally:
             db.close()
         return not rows and not paused

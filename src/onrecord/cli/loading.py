@@ -12,14 +12,12 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onrecord.agent import Agent
 from onrecord.cli.failure import Wrong, meant
 from onrecord.errors import OnrecordError
-
-if TYPE_CHECKING:
-    from onrecord.host import Host
+from onrecord.host import Host
 
 __all__ = ("ModuleFailed", "agent_named", "function_named", "served_named")
 
@@ -42,8 +40,6 @@ def agent_named(name: str, *, model: str | None = None) -> Agent[Any, Any]:
 
 def served_named(name: str) -> Agent[Any, Any] | Host[Any, Any]:
     """The agent, or the host that has one. Wrong, ModuleFailed."""
-    from onrecord.host import Host
-
     found, where, attribute = _named(name)
     if not isinstance(found, (Agent, Host)):
         told = f"{where}:{attribute} is neither an agent nor a host but {_kind(found)}"

@@ -288,8 +288,10 @@ class Talk:
                 waiting.cancel()  # else it would speak up in the middle of the next turn
             reply.end()
             if result is not None:
-                self._close(result, reply)
-                await self._keep(result)
+                _show_end(self.agent, result, reply)
+                await self.host.was_shown(result.messages)
+                if result.changed and result.session is not None:
+                    self.session, self.private = result.session, dict(result.private)
         if failure is not None:
             if result is None:
                 await self.host.take_back(said)
@@ -313,27 +315,6 @@ class Talk:
         with on_interrupt(interrupt):
             yield
 
-    def _close(self, result: TurnResult[Any], reply: Reply) -> None:
-        """What the stream did not show: blocks, media, and how the turn ended when not with an answer."""
-        screen = self.screen
-        for message in () if reply.said else result.messages:  # another process took the turn
-            shown_message(screen, message)
-        for entry in result.entries if reply.said else ():
-            if isinstance(entry.body, TextSaid):
-                for block in entry.body.blocks:
-                    screen.line(f"\n---\n\n{block.text}")
-                if entry.body.media:
-                    screen.line(f"  [{entry.body.media}]", dim=True)
-        if result.status == "interrupted":
-            screen.line(_cut_short(result, said=reply.said), dim=True)
-        elif result.status == "silent":
-            screen.line("  no answer", dim=True)
-        elif result.status in {"ignored", "deferred"}:
-            why = "; ".join(line.message or line.code or line.kind for line in result.lines)
-            screen.line(f"  {result.status}{f': {why}' if why else ''}", dim=True)
-        if result.status == "answered" and self.agent.spec.output is not str:
-            _show_output(result, screen)
-
     # ---- the store
 
     async def _refresh(self) -> None:
@@ -347,11 +328,27 @@ class Talk:
             told = f"  the session was changed elsewhere and is loaded again: {count}"
             self.screen.line(told, dim=True)
 
-    async def _keep(self, result: TurnResult[Any]) -> None:
-        """The turn is stored, and this is the session now."""
-        await self.host.was_shown(result.messages)
-        if result.changed and result.session is not None:
-            self.session, self.private = result.session, dict(result.private)
+
+def _show_end(agent: Agent[Any, Any], result: TurnResult[Any], reply: Reply) -> None:
+    """What the stream did not show: blocks, media, and how the turn ended when not with an answer."""
+    screen = reply.screen
+    for message in () if reply.said else result.messages:  # another process took the turn
+        shown_message(screen, message)
+    for entry in result.entries:
+        if isinstance(entry.body, TextSaid):
+            for block in entry.body.blocks:
+                screen.line(f"\n---\n\n{block.text}")
+            if entry.body.media and reply.said:
+                screen.line(f"  [{entry.body.media}]", dim=True)
+    if result.status == "interrupted":
+        screen.line(_cut_short(result, said=reply.said), dim=True)
+    elif result.status == "silent":
+        screen.line("  no answer", dim=True)
+    elif result.status in {"ignored", "deferred"}:
+        why = "; ".join(line.message or line.code or line.kind for line in result.lines)
+        screen.line(f"  {result.status}{f': {why}' if why else ''}", dim=True)
+    if result.status == "answered" and agent.spec.output is not str:
+        _show_output(result, screen)
 
 
 def _cut_short(result: TurnResult[Any], *, said: bool) -> str:

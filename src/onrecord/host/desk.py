@@ -10,7 +10,7 @@ from typing import Any, Literal
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Input, Interruption, Said, as_input, check_interruption, row_key
 from onrecord.conversation.outgoing import Outcome
-from onrecord.errors import SessionBusy, UsageError
+from onrecord.errors import SessionBusy, StoreError, UsageError
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Draft, Live, LiveItem, Place
 from onrecord.host.row_options import encode_options
@@ -76,8 +76,8 @@ class Desk:
         except asyncio.CancelledError:
             worker.takes.find_left(name)
             raise
-        except Exception:
-            self._tickets.withhold(name)
+        except StoreError:
+            worker.takes.find_left(name)  # an answer that was lost on its way may have been yes
             raise
         stored = accepted.row
         if stored is None:

@@ -70,17 +70,18 @@ class Takes:
         running.task = asyncio.create_task(self._take(running))
 
     def find_left(self, name: Name) -> None:
-        """Begins a row whose sender was cancelled while it was stored: it may be leased, and nobody knows."""
+        """Begins a row that may be stored and leased, nobody knows: its sender left, or the store failed."""
         self._beside(self._begin_left(name))
 
     async def _begin_left(self, name: Name) -> None:
         session, key = name
-        with suppress(StoreError):  # then its lease ends by itself
+        row = None
+        with suppress(StoreError):  # if it is there, its lease ends by itself
             row = await row_of(self._setup.store, session, key)
-            if row is None:
-                self._tickets.withhold(name)
-            elif row.owner == self._setup.name and name not in self.running:
-                self.begin(row)
+        if row is None:
+            self._tickets.withhold(name)
+        elif row.owner == self._setup.name and name not in self.running:
+            self.begin(row)
 
     def _beside(self, act: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(act)

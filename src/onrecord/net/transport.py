@@ -278,14 +278,14 @@ def _request_class(body: Any) -> Any:
     from aiohttp.client_reqrep import ClientRequest
     from aiohttp.http_writer import StreamWriter
 
+    # With a version of aiohttp whose response is made from other parts, the sending is left to aiohttp.
     known = {"self", "method", "url", "writer", "continue100", "timer", "request_info", "traces", "loop", "session"}
     direct = signature(aiohttp.ClientResponse.__init__).parameters.keys() == known | {"stream_writer"}
 
     class Request(ClientRequest):
-        """Tells the body its connection, and sends a small one at once where aiohttp would start a task for it.
+        """Tells the body its connection, and sends a small one at once where aiohttp would start a task for it."""
 
-        With a version of aiohttp whose response is made from other parts, it leaves the sending to aiohttp.
-        """
+        response: Any  # aiohttp declares it in a way that type checkers read differently from run to run
 
         async def send(self, conn: Any) -> aiohttp.ClientResponse:
             wire = conn.protocol
@@ -303,7 +303,7 @@ def _request_class(body: Any) -> Any:
             await writer.write_headers(line, self.headers)
             await writer.write(sent.content, drain=False)
             writer.set_eof()
-            self.response = self.response_class(
+            answer: aiohttp.ClientResponse = self.response_class(
                 self.method,
                 self.original_url,
                 writer=None,
@@ -315,7 +315,8 @@ def _request_class(body: Any) -> Any:
                 session=self._session,
                 stream_writer=writer,
             )
-            return self.response
+            self.response = answer
+            return answer
 
     return Request
 

@@ -302,17 +302,16 @@ def _serve(jobs: SimpleQueue[_Job | None], served: _Served) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: str = "immediate") -> Iterator[None]:
-    """All or nothing: commits at the end, undoes everything when something is raised. Inside another, part of that."""
-    is_part = connection.in_transaction
-    if is_part:
-        yield
-        return
-    connection.execute(f"begin {kind}")
+    """All or nothing: commits at the end, undoes everything when something is raised. Within another, a part of it."""
+    is_whole = not connection.in_transaction
+    if is_whole:
+        connection.execute(f"begin {kind}")
     try:
         yield
-        connection.execute("commit")
+        if is_whole:
+            connection.execute("commit")
     finally:
-        if connection.in_transaction:
+        if is_whole and connection.in_transaction:
             connection.execute("rollback")
 
 

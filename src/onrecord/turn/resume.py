@@ -10,14 +10,14 @@ from onrecord.conversation.messages import ToolCall
 from onrecord.errors import UsageError
 from onrecord.record.kinds import Pending
 from onrecord.tools.tool import ToolResult
-from onrecord.turn.call import Handled, effect_key, finish_call, place_of, return_call
+from onrecord.turn.call import Handled, effect_key, error_text, finish_call, place_of, return_call
 from onrecord.turn.call_context import answer_name, answers_to
 from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
 from onrecord.turn.pause import pause, schema_mark
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("remember_effects", "resume_verb")
+__all__ = ("remember_effects", "resume_verb", "settle_paused")
 
 ReplyHooks = Callable[..., Awaitable[Question | None]]
 
@@ -82,6 +82,25 @@ async def _go_on(
         turn.done[answer_name(key, answers_to(turn, key))] = answer
         asking = await resume_call(turn, batch, round_id, call, behind=HANDLER, cause=cause)
     return None if asking is None else pause(turn, asking, batch.verb, batch.data)
+
+
+def settle_paused(turn: Turn) -> None:
+    """A resumed turn that ends before its paused round went on: what ran stays known, the rest is told as it is."""
+    pending = turn.session.pending
+    if pending is None or pending.turn != turn.id or not pending.rounds:
+        return
+    held = pending.rounds[-1].id
+    if not any(at is not None and at.id == held for at in (turn.working.open, turn.working.acting)):
+        return
+    for call in turn.working.round(held).calls:
+        if (
+            call.status == "asked"
+            and call.id == pending.question.call
+            and pending.place.partition("/")[0] not in {"reply", "before", "result"}
+        ):
+            text = error_text("Cancelled: the turn ended while this waited for an answer, so its outcome is unknown.")
+            return_call(turn, call, held, "cancelled", (Text(text),), turn.cause)
+    settle_rest(turn, held, "the turn ended before this call", turn.cause)
 
 
 def declined_text(answer: Answered) -> str:

@@ -50,6 +50,7 @@ from onrecord.turn.moments import Allow, Deny, Stop
 from onrecord.turn.options import checked_options
 from onrecord.turn.plan import Plan
 from onrecord.turn.result import TurnResult
+from onrecord.turn.resume import settle_paused
 from onrecord.turn.stage import LiveStage
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
@@ -139,6 +140,8 @@ async def _taken(turn: Turn, order: Order) -> TurnResult[Any]:
     if turn.interrupted is not None:
         await _uncancel(turn)
     _unshow(turn, order)
+    if (turn.interrupted is not None or error is not None) and turn.pending is None:
+        settle_paused(turn)
     return await end(turn, order.session, error)
 
 

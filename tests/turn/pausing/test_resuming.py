@@ -152,7 +152,9 @@ async def test_a_denied_answer_closes_the_question() -> None:
     agent = paying(ScriptedModel([call("pay")]), strict)
     paused = await turn(agent)
     refused = await failed(answered(agent, paused, approved=True, note="canary-9"), MessageDenied)
-    assert (refused.status, kinds(refused)) == ("refused", ["verdict", "turn.resumed", "turn.failed"])
+    assert (refused.status, kinds(refused)) == (
+        "refused", ["verdict", "turn.resumed", "tool.returned", "turn.failed"],
+    )  # fmt: skip
     assert bodies(refused, TurnResumed)[0].answer == Answered(open_question(paused).key)
     assert "canary-9" not in repr(refused.entries)
     assert refused.session is not None
