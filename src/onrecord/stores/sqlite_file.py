@@ -242,7 +242,7 @@ def _patiently(act: Callable[[sqlite3.Connection], T], connection: sqlite3.Conne
             now, patience = time.monotonic(), sqlite_schema.BUSY_S
             # What has waited behind others that waited for the same lock does not wait as long again.
             end = end or max(asked + patience, now + patience / 20)
-            if not is_busy(error) or now > end:
+            if not is_busy(error) or now >= end:
                 raise
         time.sleep(wait)
         wait = min(wait * 1.25, _LONGEST_WAIT_S)
