@@ -1,9 +1,10 @@
 """The benchmarks, with their tables.
 
-    python -m benchmarks.run [--fake] [--http] [--rounds 21] [--only TEXT] [--out FILE.json]
+    python -m benchmarks.run [--fake] [--hosted] [--http] [--rounds 21] [--only TEXT] [--out FILE.json]
 
-``--fake`` are the rows without network, ``--http`` those beside plain aiohttp loops; without either, both. Trust CPU
-and ratios; wall times only on a quiet machine. tests/bench checks the budgets of the rows without network.
+``--fake`` are the rows without network, ``--hosted`` those of a host over SQLite, ``--http`` those beside plain aiohttp
+loops; without any, all. Trust CPU and ratios; wall times only on a quiet machine. tests/bench checks the budgets of the
+first two.
 """
 
 from __future__ import annotations
@@ -20,31 +21,37 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import in_process, over_http
+from benchmarks import hosted, in_process, over_http, two_workers
 
 
 def main() -> int:
     """Measures, prints, writes."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--fake", action="store_true", help="the rows without network")
+    arguments.add_argument("--hosted", action="store_true", help="the rows of a host over SQLite")
     arguments.add_argument("--http", action="store_true", help="the rows beside plain aiohttp loops")
     arguments.add_argument("--rounds", type=int, default=21, help="blocks of each HTTP row")
     arguments.add_argument("--only", default="", help="HTTP rows whose name holds this text")
     arguments.add_argument("--out", type=Path, help="where to write the figures; the table goes beside them")
     options = arguments.parse_args()
-    both = not options.fake and not options.http
+    every = not (options.fake or options.hosted or options.http)
     told: dict[str, Any] = {"machine": _machine()}
     tables: list[str] = [" ".join(f"{name}={value}" for name, value in told["machine"].items())]
-    if options.http or both:
+    if options.http or every:
         pairs = over_http.measured(options.rounds, options.only)
         told["over http"] = msgspec.to_builtins(pairs)
         tables.append(over_http.table(pairs))
         print(tables[-1], flush=True)
-    if options.fake or both:
+    if options.fake or every:
         rows = asyncio.run(in_process.measured())
         told["without network"] = msgspec.to_builtins(rows)
         tables.append(in_process.table(rows))
         print(tables[-1], flush=True)
+    if options.hosted or every:
+        costs, workers = asyncio.run(hosted.measured()), two_workers.measured()
+        told["hosted"], told["two processes"] = msgspec.to_builtins(costs), msgspec.to_builtins(workers)
+        tables += [hosted.table(costs), two_workers.table(workers)]
+        print("\n\n".join(tables[-2:]))
     if options.out is not None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(told, indent=1) + "\n")

@@ -53,12 +53,13 @@ class Workers(Struct, frozen=True, kw_only=True):
 
 # ---- a worker -------------------------------------------------------------------------------------------------------
 async def _work(path: str, name: str) -> None:
-    """Answers each line, a number of seconds, with the turns it ran in them."""
+    """Answers each line, a number of seconds, with the turns it ran in them and the CPU that took."""
     store = SqliteStore(path)
     async with Host(hosted_agent(), store=store) as host:
         while line := await asyncio.to_thread(sys.stdin.readline):
+            begun = time.process_time()
             count = await _turns(host, name, time.monotonic() + float(line))
-            print(count, flush=True)
+            print(count, time.process_time() - begun, flush=True)
     await store.close()
 
 
@@ -87,12 +88,13 @@ class _Process:
         pipe.write(f"{seconds}\n")
         pipe.flush()
 
-    def count(self) -> int:
-        """The turns of the round that was begun."""
+    def told(self) -> tuple[int, float]:
+        """The turns of the round that was begun, and its CPU seconds."""
         pipe = self._process.stdout
         if pipe is None:
             raise ValueError(pipe)
-        return int(pipe.readline())
+        count, used = pipe.readline().split()
+        return int(count), float(used)
 
     def close(self) -> None:
         """Ends it."""
@@ -108,14 +110,15 @@ def measured(rounds: int = 9, seconds: float = SECONDS) -> Workers:
         for place in range(rounds + 1):
             before, began = _used(), time.monotonic()
             first.begin(seconds)
-            one = first.count() / seconds
+            one, used = first.told()
             first.begin(seconds)
             second.begin(seconds)
-            two = (first.count() + second.count()) / seconds
+            ended = [first.told(), second.told()]
+            used += sum(cpu for _, cpu in ended)
             if place:
-                alone.append(one)
-                both.append(two)
-                busy.append((_used() - before) / (time.monotonic() - began) - 1.5)
+                alone.append(one / seconds)
+                both.append(sum(count for count, _ in ended) / seconds)
+                busy.append((_used() - before - used) / (time.monotonic() - began))
         first.close()
         second.close()
     return Workers(alone=alone, both=both, others=max(0.0, statistics.median(busy)))

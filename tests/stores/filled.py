@@ -13,6 +13,13 @@ CANARY = "canary-51c9"
 """Stands for what people said: no error may hold it."""
 
 
+TO_FIRST_SCHEMA = """
+    drop index sessions_of; drop index sessions_below;
+    alter table sessions drop column owner; alter table sessions drop column parent;
+    drop table rows; delete from sqlite_sequence where name='rows'; pragma user_version=1; vacuum"""
+"""Makes of a store's file what the first schema was: no rows, and nothing to find owners and sub-turns by."""
+
+
 async def filled(path: Path, turns: int = 20) -> Session:
     """A store with one session, closed again, so that everything is in the one file."""
     async with SqliteStore(path) as store:

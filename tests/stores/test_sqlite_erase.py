@@ -12,9 +12,9 @@ from onrecord.session.erasure import Retention
 from onrecord.session.session import Session
 from onrecord.stores import SqliteStore, sqlite_erase
 from onrecord.testing.conformance.asking import loaded
-from onrecord.testing.conformance.erasable import Canary, everything, folds, waiting
+from onrecord.testing.conformance.erasable import Canary, cut_short, everything, folds, waiting
 from onrecord.testing.conformance.samples import turn
-from tests.stores.filled import intact
+from tests.stores.filled import TO_FIRST_SCHEMA, intact
 
 pytestmark = pytest.mark.integration
 
@@ -36,6 +36,7 @@ async def lived(store: SqliteStore, canary: Canary, key: SessionKey = KEY) -> Se
         assert known is not None
         await store.commit(turn(known, "kept", "kept " * 200))
         session = await store.commit(everything(session, canary))
+        session = await store.commit(cut_short(session, canary))
         session = await store.commit(turn(session, f"{canary('long')} " * 300))
     await waiting(store, key, canary)
     canary.made += ["canary-digest-key"]
@@ -152,7 +153,7 @@ async def test_another_process_at_rest_keeps_nothing(tmp_path: Path) -> None:
     canary = Canary()
     async with SqliteStore(tmp_path / "s.db") as store, SqliteStore(tmp_path / "s.db") as other:
         await lived(store, canary)
-        assert (await loaded(other, KEY)).version == 24
+        assert (await loaded(other, KEY)).version == 36
         assert (await store.erase(KEY, why="asked")).remains == ()
         assert found(tmp_path, canary.made) == set()
         assert not (await loaded(other, KEY)).conversation.messages
@@ -167,6 +168,32 @@ async def test_a_large_file_is_swept_when_asked(tmp_path: Path, monkeypatch: pyt
         assert (await store.erase(KEY, why="asked")).remains == ("pages",)
         assert (await store.sweep()).remains == ()
         assert found(tmp_path, canary.made) == set()
+
+
+async def test_an_erasure_that_was_cut_short_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process died before the file was swept: erasing again finds nothing to erase, and sweeps."""
+    canary = Canary()
+    store = SqliteStore(tmp_path / "s.db")
+    await lived(store, canary)
+    reader = sqlite3.connect(tmp_path / "s.db")  # keeps the log from being emptied by who closes the file last
+    reader.execute("select count(*) from messages").fetchone()
+
+    def dies(*_: object) -> tuple[()]:
+        raise KeyError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_erase, "sweep", dies)
+        with pytest.raises(KeyError):
+            await store.erase(KEY, why="asked")
+    await store.close()
+    assert found(tmp_path, canary.made)
+    async with SqliteStore(tmp_path / "s.db") as again:
+        done = await again.erase(KEY, why="asked")
+        assert (done.sessions, done.remains) == (0, ())
+        assert found(tmp_path, canary.made) == set()
+    reader.close()
 
 
 async def test_a_session_that_does_not_decode_can_be_erased(tmp_path: Path) -> None:
@@ -197,11 +224,7 @@ async def test_owners_and_parents_of_an_older_file_are_known(tmp_path: Path) -> 
         await store.commit(turn(Session(key=SessionKey("p"), owner=owner)))
         await store.commit(turn(Session(key=SessionKey("p/c"), parent="p")))
     db = sqlite3.connect(path)
-    for sql in (
-        "drop index sessions_of", "drop index sessions_below", "alter table sessions drop column owner",
-        "alter table sessions drop column parent", "drop table rows", "pragma user_version=1",
-    ):  # fmt: skip
-        db.execute(sql)
+    db.executescript(TO_FIRST_SCHEMA)
     db.close()
     async with SqliteStore(path) as store:
         assert (await store.erase(owner, why="asked")).sessions == 2

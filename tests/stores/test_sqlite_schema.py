@@ -15,7 +15,7 @@ from onrecord.stores import SqliteStore, sqlite_schema
 from onrecord.stores.sqlite_schema import SCHEMA_VERSION, migrate, schema_version
 from onrecord.testing.conformance.asking import accepted, unchanged
 from onrecord.testing.conformance.samples import row, turn
-from tests.stores.filled import filled, intact
+from tests.stores.filled import TO_FIRST_SCHEMA, filled, intact
 
 pytestmark = pytest.mark.integration
 
@@ -24,7 +24,7 @@ async def _old(path: Path, journal: str = "wal") -> Session:
     """A store as the first schema left it: sessions, messages and entries, and no rows."""
     session = await filled(path)
     db = sqlite3.connect(path)
-    db.executescript("drop table rows; delete from sqlite_sequence where name='rows'; pragma user_version=1; vacuum")
+    db.executescript(TO_FIRST_SCHEMA)
     db.execute(f"pragma journal_mode={journal}")
     db.close()
     return session

@@ -121,6 +121,10 @@ class Cells(Protocol):
         """Deletes rows of a session, leased or not (None: all, also what does not decode). How many."""
         ...
 
+    def put_back(self, key: SessionKey, change: Callable[[Row], Row]) -> None:
+        """Stores the rows of a session that come back changed: their bodies and leases."""
+        ...
+
     def drop_parked(self, before: datetime, limit: int) -> int:
         """Deletes up to ``limit`` parked rows that were due before this instant. How many."""
         ...
@@ -230,6 +234,7 @@ def _carry_out(cells: Cells, plan: _Plan) -> Erasure | None:
     if plan.leftovers is not None:
         for other in {key, *(of for of, _ in plan.leftovers.wakes)}:
             rows += cells.drop(other, plan.leftovers.hold)
+        cells.put_back(key, plan.leftovers.without_preview)
     done = Erasure(messages=plan.messages, entries=made.erased, rows=rows)
     for child in cells.below(key):
         if any(child.id.startswith(f"{key.id}/{turn}/") for turn in made.gone):

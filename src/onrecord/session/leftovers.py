@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Answered, Interruption, Woke, row_key
+from onrecord.conversation.inputs import Answered, Interruption, Said, Woke, row_key
 from onrecord.record.kinds import HistoryChanged, TextSaid, TurnFailed, TurnOpened, WakeArmed, WakeDisarmed
 from onrecord.session.erasing import Told
 from onrecord.session.inbox import Row
+from onrecord.session.quoting import Names, unpreviewed
 
 __all__ = ("Leftovers",)
 
@@ -24,6 +26,7 @@ class Leftovers(Struct, frozen=True):
     wakes: frozenset[tuple[SessionKey, str]]
     inputs: frozenset[str]
     said: frozenset[str]
+    names: Names
 
     @classmethod
     def of(cls, told: Told, turns: Collection[str]) -> Leftovers:
@@ -41,7 +44,8 @@ class Leftovers(Struct, frozen=True):
                 said.add(body.key)
         wakes = frozenset(place for place, turn in armed.items() if turn in turns)
         about = frozenset(id for id, turn in told.origins.items() if turn in turns)
-        return cls(key, frozenset(turns), about, wakes, frozenset(inputs), frozenset(said))
+        names = Names.of(entry for entry in told.entries if entry.turn not in turns)
+        return cls(key, frozenset(turns), about, wakes, frozenset(inputs), frozenset(said), names)
 
     def hold(self, row: Row) -> bool:
         """Whether this row goes too. What started a turn goes only where it was parked: else it runs anew."""
@@ -59,3 +63,8 @@ class Leftovers(Struct, frozen=True):
         if isinstance(body, HistoryChanged):
             return body.message in self.messages
         return bool(row.dead) and row.key in self.inputs
+
+    def without_preview(self, row: Row) -> Row:
+        """The row of a message without its preview of one that goes. Whoever is taking it has to take it anew."""
+        body = unpreviewed(row.body, self.names) if isinstance(row.body, Said) else row.body
+        return row if body is row.body else replace(row, body=body, owner="", lease_until=None)

@@ -98,6 +98,11 @@ class MemoryCells:
     def drop(self, key: SessionKey, matches: Callable[[Row], bool] | None) -> int:
         return forget(self._table, lambda row: row.session == key and (matches is None or matches(row)))
 
+    def put_back(self, key: SessionKey, change: Callable[[Row], Row]) -> None:
+        for box in ("in", "out"):
+            for row in rows_behind(self._table, box, key, 0, self._table.last):
+                self._table.keep(change(row))
+
     def drop_parked(self, before: datetime, limit: int) -> int:
         rows = [row for box in ("in", "out") for row in rows_behind(self._table, box, None, 0, self._table.last)]
         old = [row for row in rows if row.dead and due_of(row) < before][:limit]

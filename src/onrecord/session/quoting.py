@@ -12,7 +12,7 @@ from onrecord.conversation.messages import Round
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ModelReplied, ModelRequested, Receipt, RoundSettled, TextSaid, TurnInput, TurnPaused
 
-__all__ = ("Names", "unquoted")
+__all__ = ("Names", "unpreviewed", "unquoted")
 
 
 class Names(Struct, frozen=True):
@@ -44,9 +44,9 @@ def unquoted(body: Body, names: Names) -> Body:
     if isinstance(body, (ModelReplied, RoundSettled)):
         return body if body.round.continuation is None else replace(body, round=_portable(body.round))
     if isinstance(body, TurnInput):
-        return body if body.input is (said := _unquoted(body.input, names)) else replace(body, input=said)
+        return body if body.input is (said := unpreviewed(body.input, names)) else replace(body, input=said)
     if isinstance(body, TurnPaused):
-        said = _unquoted(body.pending.input, names)
+        said = unpreviewed(body.pending.input, names)
         return body if said is body.pending.input else replace(body, pending=replace(body.pending, input=said))
     return body
 
@@ -59,7 +59,8 @@ def _portable(held: Round) -> Round:
     return replace(held, continuation=None)
 
 
-def _unquoted(input: Input, names: Names) -> Input:
+def unpreviewed(input: Input, names: Names) -> Input:
+    """The input without the preview of a message that is not among ``names``."""
     if isinstance(input, Said) and input.reply_preview and input.reply_to not in names.known:
         return replace(input, reply_preview="")
     return input

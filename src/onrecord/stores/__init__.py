@@ -2,5 +2,6 @@
 
 from onrecord.session.memory import MemoryStore
 from onrecord.stores.sqlite import SqliteStore
+from onrecord.stores.sqlite_codec import Cipher
 
-__all__ = ("MemoryStore", "SqliteStore")
+__all__ = ("Cipher", "MemoryStore", "SqliteStore")

@@ -95,7 +95,7 @@ class SqliteStore(SqliteErasing):
         written = write_out(change, self._codec)
         rows = [_rows_of(one, self._file.codec) for one in _all(change) if one.drop or one.put]
         if written or rows or change.taken is not None:
-            await self._file.run(partial(self._commit, change, written, rows))
+            await self._file.run(partial(self._commit, change, written, rows), shares=True)
         return replace(change.session, version=change.session.version + 1) if change.entries else change.session
 
     async def entries(self, key: SessionKey | str, /, *, after: int = -1) -> AsyncGenerator[Entry, None]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 __all__ = (
-    "damaged", "fault", "moved", "passing", "read_only", "unfit", "unmigrated", "unread_log", "unusable_path",
+    "damaged", "fault", "is_busy", "moved", "passing", "read_only", "unfit", "unmigrated", "unread_log", "unusable_path",
 )  # fmt: skip
 
 _UNCHANGED = "nothing of this change was stored"
@@ -69,6 +69,11 @@ def passing(error: sqlite3.Error) -> bool:
     """Whether the open file is fine and only this attempt failed."""
     name = str(getattr(error, "sqlite_errorname", ""))
     return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_TOOBIG"))
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another process is writing at this moment."""
+    return str(getattr(error, "sqlite_errorname", "")).startswith("SQLITE_BUSY")
 
 
 def read_only(error: sqlite3.Error) -> bool:

@@ -3,6 +3,9 @@
 The connection is opened, used and closed in that thread and never leaves it, so several event loops can share a store
 and a forked child cannot close it by accident. What is asked comes through a queue and is done in order, each act as a
 whole: a caller that is cancelled has either not begun or is finished without being told.
+
+Turns that are stored at the same moment share a transaction, so that many cost less than as many times one. Nobody is
+told before it is committed; where one of them fails they are undone together and done one by one.
 """
 
 from __future__ import annotations
@@ -10,16 +13,18 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from onrecord.errors import MissingDependency, StoreError
+from onrecord.stores import sqlite_schema
 from onrecord.stores.sqlite_codec import CellCodec
-from onrecord.stores.sqlite_faults import fault, moved, passing, unfit
+from onrecord.stores.sqlite_faults import fault, is_busy, moved, passing, unfit
 from onrecord.stores.sqlite_schema import connect
 
 if TYPE_CHECKING:
@@ -29,6 +34,10 @@ __all__ = ("SqliteFile", "transaction")
 
 T = TypeVar("T")
 
+_AT_ONCE = 32
+"""Acts that share a transaction at most."""
+
+_WAIT_S, _LONGEST_WAIT_S = 0.0001, 0.005
 _CLOSING_S = 0.002
 _EXIT_S = 10.0
 """Seconds that a process which ends without closing a store waits for what the store still has to write."""
@@ -46,11 +55,15 @@ class SqliteFile:
         self._pid = 0
         self._closed = False
 
-    async def run(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        """What ``act`` returns, done in the file's thread. StoreError instead of the driver's errors."""
+    async def run(self, act: Callable[[sqlite3.Connection], T], *, shares: bool = False) -> T:
+        """What ``act`` returns, done in the file's thread. StoreError instead of the driver's errors.
+
+        An act changes nothing when it raises, and may be done again. One that ``shares`` is one `transaction`, and may
+        be committed together with others.
+        """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        self._put(_Job(act, loop, answer))
+        self._put(_Job(act, loop, answer, shares=shares))
         return await answer
 
     def _put(self, job: _Job) -> None:
@@ -95,26 +108,35 @@ class SqliteFile:
 
 
 class _Job:
-    __slots__ = ("act", "answer", "loop")
+    __slots__ = ("act", "answer", "loop", "shares")
 
     def __init__(
-        self, act: Callable[[sqlite3.Connection], Any], loop: asyncio.AbstractEventLoop, answer: asyncio.Future[Any]
-    ) -> None:
-        self.act, self.loop, self.answer = act, loop, answer
+        self, act: Callable[[sqlite3.Connection], Any], loop: asyncio.AbstractEventLoop, answer: asyncio.Future[Any],
+        *, shares: bool,
+    ) -> None:  # fmt: skip
+        self.act, self.loop, self.answer, self.shares = act, loop, answer, shares
 
     def tell(self, value: object, error: Exception | None) -> None:
-        # A closed loop has nobody left who waits.
-        with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(_deliver, self.answer, value, error)
+        _tell(self.loop, [(self.answer, value, error)])
 
 
-def _deliver(answer: asyncio.Future[Any], value: object, error: Exception | None) -> None:
-    if answer.done():
-        return
-    if error is None:
-        answer.set_result(value)
-    else:
-        answer.set_exception(error)
+_Answer = tuple[asyncio.Future[Any], object, Exception | None]
+
+
+def _tell(loop: asyncio.AbstractEventLoop, answers: Sequence[_Answer]) -> None:
+    # A closed loop has nobody left who waits.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(_deliver, answers)
+
+
+def _deliver(answers: Sequence[_Answer]) -> None:
+    for answer, value, error in answers:
+        if answer.done():
+            continue
+        if error is None:
+            answer.set_result(value)
+        else:
+            answer.set_exception(error)
 
 
 class _Served:
@@ -125,8 +147,52 @@ class _Served:
         self.identity = (0, 0)
         self.fixed = False
 
-    def do(self, job: _Job, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
-        """Does one job and returns the connection to go on with."""
+    def do(self, job: _Job, queue: _Queue, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
+        """Does a job, with those behind it that share its transaction. Returns the connection to go on with."""
+        jobs = [job]
+        if job.shares and connection is not None and self._share(jobs, queue, connection):
+            return connection
+        for one in jobs:
+            connection = self._do(one, connection)
+        return connection
+
+    def _share(self, jobs: list[_Job], queue: _Queue, connection: sqlite3.Connection) -> bool:
+        """Does jobs in one transaction, and adds those that come until it is committed.
+
+        False, and nothing has happened, where that does not go well.
+        """
+        import sqlite3
+
+        if self.identity != _identity(self.path):
+            return False
+        values = list[object]()
+
+        def act(connection: sqlite3.Connection) -> None:
+            values.clear()
+            with transaction(connection):
+                for job in jobs:  # which grows
+                    values.append(job.act(connection))
+                    if len(values) == len(jobs) and (more := queue.sharing(len(jobs))) is not None:
+                        jobs.append(more)
+
+        try:
+            _patiently(act, connection)
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                return False
+            for job in jobs:  # all of them have waited for as long as one does
+                job.tell(None, fault(error, self.path))
+            return True
+        except Exception:  # noqa: BLE001 - each of them meets its own error, on its own
+            return False
+        told: dict[asyncio.AbstractEventLoop, list[_Answer]] = {}
+        for job, value in zip(jobs, values, strict=True):
+            told.setdefault(job.loop, []).append((job.answer, value, None))
+        for loop, answers in told.items():
+            _tell(loop, answers)
+        return True
+
+    def _do(self, job: _Job, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
         import sqlite3
 
         if connection is not None and self.identity != _identity(self.path):
@@ -139,8 +205,9 @@ class _Served:
         try:
             if connection is None:
                 connection, self.fixed = connect(self.path, self.synchronous, self.codec)
+                connection.execute("pragma busy_timeout=0")  # from here on `_patiently` waits
                 self.identity = _identity(self.path)
-            value = job.act(connection)
+            value = _patiently(job.act, connection)
         except sqlite3.Error as error:
             job.tell(None, fault(error, self.path))
             if not passing(error):
@@ -156,6 +223,27 @@ class _Served:
             _let_go(connection)
             connection = None
         return connection
+
+
+def _patiently(act: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
+    """Does an act again while other processes write.
+
+    SQLite would sleep for a millisecond and more each time, several times as long as a writer takes: two processes
+    would together write no more than one.
+    """
+    import sqlite3
+
+    wait, deadline = _WAIT_S, 0.0
+    while True:
+        try:
+            return act(connection)
+        except sqlite3.OperationalError as error:
+            now = time.monotonic()
+            deadline = deadline or now + sqlite_schema.BUSY_S
+            if not is_busy(error) or now > deadline:
+                raise
+        time.sleep(wait)
+        wait = min(wait * 1.25, _LONGEST_WAIT_S)
 
 
 def _let_go(connection: sqlite3.Connection | None) -> None:
@@ -174,19 +262,48 @@ def _identity(path: str) -> tuple[int, int]:
     return (found.st_dev, found.st_ino)
 
 
+class _Queue:
+    """Jobs as they come; read by one thread. None is the last one."""
+
+    __slots__ = ("_coming", "_next")
+
+    def __init__(self, coming: SimpleQueue[_Job | None]) -> None:
+        self._coming = coming
+        self._next = list[_Job | None]()
+
+    def next(self) -> _Job | None:
+        """Waits for a job that somebody still waits for."""
+        while True:
+            job = self._next.pop() if self._next else self._coming.get()
+            if job is None or not job.answer.cancelled():
+                return job
+
+    def sharing(self, place: int) -> _Job | None:
+        """The next one, if it is there and shares a transaction that has that many already."""
+        if place < _AT_ONCE and not self._next and not self._coming.empty():
+            job = self._coming.get()
+            if job is not None and job.shares and not job.answer.cancelled():
+                return job
+            self._next.append(job)
+        return None
+
+
 def _serve(jobs: SimpleQueue[_Job | None], served: _Served) -> None:
     # The connection lives in this frame alone: a forked child has no such frame, so it never closes it.
     connection: sqlite3.Connection | None = None
-    while (job := jobs.get()) is not None:
-        if not job.answer.cancelled():
-            connection = served.do(job, connection)
+    queue = _Queue(jobs)
+    while (job := queue.next()) is not None:
+        connection = served.do(job, queue, connection)
         del job  # a store at rest must not keep its last change alive
     _let_go(connection)
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: str = "immediate") -> Iterator[None]:
-    """All or nothing: commits at the end, undoes everything when something is raised."""
+    """All or nothing: commits at the end, undoes everything when something is raised. Within another one, part of it."""
+    if connection.in_transaction:
+        yield
+        return
     connection.execute(f"begin {kind}")
     try:
         yield

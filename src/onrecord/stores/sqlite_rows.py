@@ -41,7 +41,7 @@ class SqliteRows:
         if lease is not None:
             check_lease(lease.owner, lease.ttl)
         encoded = leases.encode_row(row, self._file.codec)  # before the first await, as a change is
-        return await self._file.run(partial(self._put, encoded, busy, lease))
+        return await self._file.run(partial(self._put, encoded, busy, lease), shares=True)
 
     async def lease(
         self, box: Box, owner: str, /, *, ttl: float, limit: int = 1, session: SessionKey | None = None

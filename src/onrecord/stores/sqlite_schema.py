@@ -47,6 +47,9 @@ ROWS_SINCE = 2
 BUSY_S = 5.0
 """Seconds to wait for another process that is writing."""
 
+_LOG_PAGES = 4000
+"""Pages of the log, 16 MB, after which it is copied into the file: each page once, however often it was written."""
+
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
 _ROWS = (
@@ -89,21 +92,32 @@ _TABLES = {1: ("sessions", "messages", "entries"), 2: ("sessions", "messages", "
 def connect(path: str, synchronous: str, codec: CellCodec | None = None) -> tuple[sqlite3.Connection, bool]:
     """Opens a store's file, making it when there is none; and whether it is seen as it is now, whatever comes later.
 
-    Where nothing may be written it is opened to be read. StoreError for a file that is no store, or with a ``codec``
-    for one that is sealed otherwise; it stays untouched.
+    Where nothing may be written it is opened to be read. StoreError for a file that is no store, or not sealed as
+    the ``codec`` seals; it stays untouched.
     """
+    connection, fixed = _connected(path, synchronous)
+    if codec is not None:
+        try:
+            codec.check(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection, fixed
+
+
+def _connected(path: str, synchronous: str) -> tuple[sqlite3.Connection, bool]:
     import sqlite3
 
     _recognise(path)
     try:
-        return _to_write(path, synchronous, codec), False
+        return _to_write(path, synchronous), False
     except sqlite3.OperationalError as error:
         if not _writing_refused(error, path) or not _has_content(path):
             raise
-    return _to_read(path, codec)
+    return _to_read(path)
 
 
-def _to_write(path: str, synchronous: str, codec: CellCodec | None) -> sqlite3.Connection:
+def _to_write(path: str, synchronous: str) -> sqlite3.Connection:
     import sqlite3
 
     # Python's own transactions are off: each statement says for itself where one begins.
@@ -112,38 +126,35 @@ def _to_write(path: str, synchronous: str, codec: CellCodec | None) -> sqlite3.C
         _prepare(connection, path)
         _write_ahead(connection)
         connection.execute(f"pragma synchronous={synchronous}")
+        connection.execute(f"pragma wal_autocheckpoint={_LOG_PAGES}")
         connection.execute("pragma secure_delete=on")  # what is deleted is overwritten at once
-        if codec is not None:
-            codec.check(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _to_read(path: str, codec: CellCodec | None) -> tuple[sqlite3.Connection, bool]:
+def _to_read(path: str) -> tuple[sqlite3.Connection, bool]:
     """A connection that may only read. SQLite wants to keep its log even then, unless it is told that nobody writes."""
     import sqlite3
 
     try:
-        return _opened_to_read(path, "mode=ro", codec), False
+        return _opened_to_read(path, "mode=ro"), False
     except sqlite3.OperationalError as error:
         if not _writing_refused(error, path):
             raise
     if any(_has_content(f"{path}{ending}") for ending in ("-wal", "-journal")):
         raise unread_log(path)
-    return _opened_to_read(path, "mode=ro&immutable=1", codec), True
+    return _opened_to_read(path, "mode=ro&immutable=1"), True
 
 
-def _opened_to_read(path: str, how: str, codec: CellCodec | None) -> sqlite3.Connection:
+def _opened_to_read(path: str, how: str) -> sqlite3.Connection:
     import sqlite3
 
     where = f"{Path(path).absolute().as_uri()}?{how}"
     connection = sqlite3.connect(where, uri=True, timeout=BUSY_S, isolation_level=None)
     try:
         _ = _check(connection, path)
-        if codec is not None:
-            codec.check(connection)
     except BaseException:
         connection.close()
         raise

@@ -16,18 +16,19 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Question, Said, Woke, row_key
 from onrecord.conversation.messages import ContextMessage, Continuation, Round, ToolCall
 from onrecord.conversation.outgoing import Outgoing, Wake
+from onrecord.errors import ModelError
 from onrecord.record import kinds
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import Pending
 from onrecord.session.codec import dumps_session
-from onrecord.session.folding import refold
+from onrecord.session.folding import land, refold
 from onrecord.session.inbox import Row, outgoing_row
 from onrecord.session.session import Session, SlotState
 from onrecord.session.store import Change, Store
 from onrecord.testing.conformance.asking import loaded, record
 from onrecord.testing.conformance.samples import AT, changed, entries_of
 
-__all__ = ("Canary", "canaries", "everything", "folds", "waiting", "where")
+__all__ = ("Canary", "canaries", "cut_short", "everything", "folds", "waiting", "where")
 
 
 class Canary:
@@ -86,6 +87,21 @@ def everything(session: Session, canary: Canary, *, at: datetime = AT) -> Change
         outgoing_row(session.key, Outgoing(key=f"{name}/main", text=canary("outgoing"), media=canary("media"))),
     )  # fmt: skip
     return replace(made, session=replace(made.session, slots=slots), put=rows)
+
+
+def cut_short(session: Session, canary: Canary) -> Change:
+    """A turn that was interrupted, and failed before: what was shown until then, and what came of hearing it."""
+    name = f"{session.key.id}:said::m{session.seq}~{session.seq}"
+    opened = kinds.TurnOpened(input_kind="said", row=f"said::m{session.seq}", now=AT)
+    said = kinds.TurnInput(input=Said(canary("unheard")), now=AT)
+    heard = kinds.TurnInterrupted(
+        id=f"{name}/i", cause=canary("cause"), of=name, shown=(Text(canary("cut")),), receipt={"r": canary("heard")}
+    )  # fmt: skip
+    ended = changed(session, entries_of(session, (opened, said, heard), turn=name))
+    failed = kinds.TurnFailed(code=ModelError.default_code, error="ModelError", shown=(Text(canary("failed")),))
+    more = entries_of(ended.session, (opened, failed), turn=f"{name}f")
+    return replace(changed(ended.session, more), entries=(*ended.entries, *more), kept=0,
+                   messages=tuple(land(ended.session, more).conversation.messages))  # fmt: skip
 
 
 async def waiting(store: Store, key: SessionKey, canary: Canary, question: str = "") -> None:

@@ -22,7 +22,7 @@ from onrecord.session.history import edit_result, import_messages, remove_messag
 from onrecord.session.inbox import Row
 from onrecord.session.session import Session
 from onrecord.testing.conformance.asking import MakeStore, loaded, opened, record
-from onrecord.testing.conformance.erasable import Canary, canaries, everything, folds, waiting, where
+from onrecord.testing.conformance.erasable import Canary, canaries, cut_short, everything, folds, waiting, where
 from onrecord.testing.conformance.samples import AT, changed, entries_of, turn
 
 __all__ = ("ErasesMessages", "ErasesSessions")
@@ -39,7 +39,8 @@ class ErasesSessions:
         async with opened(make_store) as store:
             canary, kept = Canary(), Canary()
             key = SessionKey("s", tenant="t")
-            session = await store.commit(everything(Session(key=key, digest_key="secret-key"), canary))
+            session = await store.commit(cut_short(Session(key=key, digest_key="secret-key"), canary))
+            session = await store.commit(everything(session, canary))
             await waiting(store, key, canary)
             other = await store.commit(everything(Session(key=SessionKey("other", tenant="t")), kept))
             assert sorted(await canaries(store, key, canary.made)) == sorted(canary.made)
@@ -220,6 +221,22 @@ class ErasesMessages:
             await store.erase(last.key, messages=[last.conversation.messages[0].id], why="asked")
             left = (await folds(store, "s")).conversation.messages
             assert getattr(left[-1], "reply_preview", "") == "80 euros."
+
+    async def test_a_waiting_message_loses_its_preview_of_an_erased_one(self, make_store: MakeStore) -> None:
+        """Whoever is taking it loses the lease, since they have read it; a preview of what stays is kept."""
+        async with opened(make_store) as store:
+            session = await store.commit(turn("s", "one"))
+            session = await store.commit(turn(session, "two"))
+            ids = [m.id for m in session.conversation.messages]
+            for id, preview in ((ids[0], "canary-preview"), (ids[2], "kept-preview")):
+                said = Said("indeed", key=preview, reply_to=id, reply_preview=f"{preview}-text")
+                await store.put(Row(session=session.key, box="in", key=row_key(said, ""), body=said))
+            (leased,) = await store.lease("in", "worker", ttl=60)
+            await store.erase(session.key, messages=[ids[0]], why="asked")
+            waiting = [getattr(row.body, "reply_preview", None) for row in await store.rows("in", session.key)]
+            assert waiting == ["", "kept-preview-text"]
+            assert await store.extend([leased], ttl=60) == [None]
+            assert len(await store.lease("in", "worker", ttl=60)) == 1
 
     async def test_a_removed_message_can_still_be_erased(self, make_store: MakeStore) -> None:
         """Long gone from the conversation, it is on the record until then; other removed ones do not come back."""
