@@ -147,7 +147,8 @@ async def test_takes_that_nobody_heard_of_again_are_counted() -> None:
 
 async def put(store: MemoryStore, text: str) -> Any:
     """A message accepted by somebody else."""
-        from onrecord.session.inbox import Row
+    from onrecord.conversation.identity import SessionKey
+    from onrecord.session.inbox import Row
 
     return await store.put(Row(session=SessionKey("s"), box="in", key=f"said::{text}", body=Said(text, key=text)))
 
