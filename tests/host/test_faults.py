@@ -16,7 +16,7 @@ from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
 from onrecord.session.folding import refold
 from onrecord.session.inbox import Lease, Row
-from onrecord.stores import SqliteStore, sqlite_schema
+from onrecord.stores import SqliteStore, sqlite_schema, sqlite_schema
 from onrecord.testing import FakeEffects, ScriptedModel, raises
 from tests.host.faults import CODES, FaultyStore, broken, faulty, is_write
 from tests.host.hosting import hosted, said, settled
@@ -34,6 +34,12 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 S = SessionKey("s")
 faults = pytest.mark.parametrize("fault", CODES)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is locked is told as soon as it was tried twice."""
+    monkeypatch.setattr(sqlite_schema, "BUSY_S", 0.0)
 
 
 async def talk_is(host: Any, texts: list[str]) -> bool:
@@ -226,7 +232,6 @@ async def test_a_file_that_somebody_else_keeps_locked_is_waited_for(tmp_path: Pa
         hosted(Agent(ScriptedModel("One.", "Two.")), store=store, effects=effects) as host,
     ):
         assert (await host.turn("s", "1")).text == "One."
-        await store._file.run(lambda db: db.execute("pragma busy_timeout=20").fetchall())
         with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as other:
             other.execute("begin immediate")
             with pytest.raises(StoreError) as told:
