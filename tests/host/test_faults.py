@@ -16,7 +16,7 @@ from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
 from onrecord.session.folding import refold
 from onrecord.session.inbox import Lease, Row
-from onrecord.stores import SqliteStore, sqlite_schema, sqlite_schema
+from onrecord.stores import SqliteStore, sqlite_schema
 from onrecord.testing import FakeEffects, ScriptedModel, raises
 from tests.host.faults import CODES, FaultyStore, broken, faulty, is_write
 from tests.host.hosting import hosted, said, settled
