@@ -151,7 +151,7 @@ class HostMachine(RuleBasedStateMachine):
         """Until nothing moves but by the clock or the vendor."""
         for _ in range(6):
             for host in self.hosts:
-                worker = host._desk._worker
+                worker = host._desk.worker
                 if worker is not None:
                     worker.tell(gone=True)
             for _ in range(4):
@@ -240,7 +240,7 @@ class HostMachine(RuleBasedStateMachine):
         self.run(self.renewed(place))
 
     async def renewed(self, place: int) -> None:
-        worker = self.hosts[place]._desk._worker
+        worker = self.hosts[place]._desk.worker
         if worker is not None:
             held: list[Running | Delivering] = [*worker.takes.running.values(), *worker.delivery.running.values()]
             await renew(worker.setup, held)
@@ -256,7 +256,7 @@ class HostMachine(RuleBasedStateMachine):
         self.run(self.started(place))
 
     async def killed(self, place: int) -> None:
-        worker = self.hosts[place]._desk._worker
+        worker = self.hosts[place]._desk.worker
         if worker is None:
             return
         takes = [running.task for running in worker.takes.running.values()]

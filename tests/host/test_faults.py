@@ -26,12 +26,6 @@ from tests.turn.interrupting.live import WAIT, Halting
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that others write is waited for; here they never finish."""
-    monkeypatch.setattr(sqlite_schema, "BUSY_S", 0.0)
-
-
 S = SessionKey("s")
 faults = pytest.mark.parametrize("fault", CODES)
 
