@@ -49,6 +49,11 @@ class Told(Struct):
         """Whether this is one of those that are reset now and then."""
         return self.session.key.id.startswith("r")
 
+    @property
+    def is_erased(self) -> bool:
+        """Whether parts of it are erased now and then: then what is left must fold, and no more can be asked of it."""
+        return self.session.key.id.startswith("e")
+
 
 async def read(file: Path) -> dict[str, Told]:
     """All sessions of a file."""
@@ -66,16 +71,19 @@ def problems(file: Path, diary: Diary, told: dict[str, Told]) -> Iterator[str]:
     yield from _file(file)
     for line in diary.lines("oops"):
         yield f"somebody met an unexpected error: {line['error']}"
-    yield from _inputs(diary, told)
-    yield from _deliveries(diary, told)
-    yield from _effects(diary, told)
+    kept = {id: one for id, one in told.items() if not one.is_erased}
+    yield from _inputs(diary, kept)
+    yield from _deliveries(diary, kept)
+    yield from _effects(diary, kept)
     for id, one in told.items():
         yield from (f"{id}: {problem}" for problem in (*_failures(one), *session_problems(one)))
 
 
 def session_problems(one: Told) -> Iterator[str]:
     """Every promise about one session that was broken."""
-    yield from (*_state(one), *_order(one), *_wakes(one), *_calls(one))
+    yield from _state(one)
+    if not one.is_erased:
+        yield from (*_order(one), *_wakes(one), *_calls(one))
 
 
 def _file(file: Path) -> Iterator[str]:
@@ -94,13 +102,9 @@ def _inputs(diary: Diary, told: dict[str, Told]) -> Iterator[str]:
         turns.update((id, e.body.input_key) for e in one.entries if isinstance(e.body, TurnOpened) and e.body.input_key)
     withdrawn = {(line["session"], line["key"]) for line in diary.lines("withdrawing")}
     for line in diary.lines("accepted"):
-        name = (line["session"], line["key"])
-        prefix = "said::" if line["kind"] == "Said" else ("happened:" + ("beat:" if "beat" in line["key"] else "paid:"))
-        found = (
-            turns[line["session"], prefix + line["key"].replace(" ", "%20")]
-            or turns[line["session"], prefix + line["key"]]
-        )
-        if found == 0 and name not in withdrawn:
+        session = line["session"]
+        is_there = turns[session, line["row"]] or (session, line["key"]) in withdrawn
+        if not is_there and not session.startswith("e"):
             yield f"an accepted input was lost: {line}"
     for (id, key), count in turns.items():
         if count > 1 and not told[id].is_reset:
@@ -122,6 +126,8 @@ def _deliveries(diary: Diary, told: dict[str, Told]) -> Iterator[str]:
         for e in take if isinstance(e.body, TextSaid) and e.body.text
     }  # fmt: skip
     for name, found in texts.items():
+        if name[0] not in told:
+            continue
         if len(found) > 1:
             yield f"a message key was delivered with {len(found)} texts: {name} {found}"
         elif name not in said:
@@ -221,7 +227,7 @@ def _calls(one: Told) -> Iterator[str]:
 
 def summary(diary: Diary, told: dict[str, Told]) -> Iterator[tuple[str, Any]]:
     """What happened, in numbers."""
-    lines = Counter(line["what"] for line in diary.lines("accepted", "delivered", "booked", "withdrawing"))
+    lines = Counter(line["what"] for line in diary.lines("accepted", "delivered", "booked", "erased"))
     ends = Counter(
         type(take[-1].body).__name__ for one in told.values() for take in one.takes
     )  # fmt: skip
@@ -230,6 +236,6 @@ def summary(diary: Diary, told: dict[str, Told]) -> Iterator[tuple[str, Any]]:
     yield from (("inputs accepted", lines["accepted"]), ("turns", opened), ("takes committed", sum(ends.values())))
     yield from sorted((f"  {name}", count) for name, count in ends.items())
     yield from (("of them not the first take", retaken), ("messages delivered", lines["delivered"]))
-    yield "effects booked", lines["booked"]
+    yield from (("effects booked", lines["booked"]), ("times that something was erased", lines["erased"]))
     yield from sorted(Counter(f"  log: {line['text'][:70]}" for line in diary.lines("log")).items())
     yield from sorted(Counter(f"  told: {line['error']}" for line in diary.lines("told", "store failed")).items())

@@ -14,7 +14,7 @@ from typing import Any
 
 from onrecord import ModelError, Said, TurnError
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Happened, Input, Interruption, approved, declined
+from onrecord.conversation.inputs import Happened, Input, Interruption, approved, declined, row_key
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import SessionBusy, StoreError, TurnParked, UsageError
 from onrecord.host import Given, Host
@@ -25,8 +25,8 @@ from tests.soak.diary import Diary
 __all__ = ("LEASE_S", "SESSIONS", "work")
 
 LEASE_S = 1.0
-SESSIONS = (*(f"s{n}" for n in range(10)), "r0", "r1")
-"""Those that begin with ``r`` are reset and cut now and then."""
+SESSIONS = (*(f"s{n}" for n in range(10)), "r0", "r1", "e0")
+"""Those that begin with ``r`` are reset and cut now and then, those with ``e`` are erased."""
 
 _EXPECTED = (ModelError, TurnError, TurnParked, SessionBusy)
 
@@ -68,7 +68,7 @@ class Customers:
 
     async def send(self, session: str, input: Input, **more: Any) -> Any:
         """Sends, and notes before and after: what is accepted must not be lost."""
-        told = {"session": session, "key": input.key, "kind": type(input).__name__}
+        told = {"session": session, "key": input.key, "row": row_key(input, "")}
         self.diary.note("asked", **told)
         ticket = await self.host.send(session, input, **more)
         self.diary.note("accepted", **told, n=ticket.number, new=ticket.is_new)
@@ -84,7 +84,7 @@ class Customers:
     async def read(self) -> None:
         """A message whose reply is read while it is made."""
         session, key = self.chance.choice(SESSIONS[:10]), self.key()
-        self.diary.note("asked", session=session, key=key, kind="Said")
+        self.diary.note("asked", session=session, key=key)
         async with self.host.turn_stream(session, Said("Tell me", key=key)) as stream:
             async for _ in stream.text:
                 if self.chance.random() < 0.1:
@@ -146,13 +146,17 @@ class Customers:
         await ticket.cancel()
 
     async def change(self) -> None:
-        """A conversation is reset, or loses a message."""
+        """A conversation is reset, or loses a message, or is erased in part or as a whole."""
         session = self.chance.choice(SESSIONS[10:])
         held = await self.host.store.load(session)
         if held is None or not held.conversation.messages:
             return
         try:
-            if self.chance.random() < 0.5:
+            if session.startswith("e"):
+                some = [held.conversation.messages[0].id] if self.chance.random() < 0.7 else None
+                done = await self.host.erase(session, messages=some, why="asked")
+                self.diary.note("erased", entries=done.entries)
+            elif self.chance.random() < 0.5:
                 await self.host.reset(session, by="ana")
             else:
                 await self.host.remove(session, held.conversation.messages[0].id, by="ana")
