@@ -34,10 +34,12 @@ ALONE = 400
 
 
 class Workers(Struct, frozen=True, kw_only=True):
-    """Turns a second of one process and of two, the ratio of each round, and how many cores others used meanwhile."""
+    """Turns a second of one process and of two, CPU microseconds of a turn then, and how many cores others used."""
 
     alone: list[float]
     both: list[float]
+    alone_us: float
+    both_us: float
     others: float
 
     @property
@@ -108,24 +110,30 @@ class _Process:
 def measured(rounds: int = 9, seconds: float = SECONDS) -> Workers:
     """One alone and both at once, by turns; the first round makes the sessions."""
     alone, both, busy = list[float](), list[float](), list[float]()
+    alone_us, both_us = list[float](), list[float]()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shared.db"
         first, second = _Process(path, 0), _Process(path, 1)
         for place in range(rounds + 1):
             before, began = _used(), time.monotonic()
             first.begin(seconds)
-            one, used = first.told()
+            one, alone_s = first.told()
             first.begin(seconds)
             second.begin(seconds)
             ended = [first.told(), second.told()]
-            used += sum(cpu for _, cpu in ended)
+            two, both_s = sum(count for count, _ in ended), sum(cpu for _, cpu in ended)
             if place:
                 alone.append(one / seconds)
-                both.append(sum(count for count, _ in ended) / seconds)
-                busy.append((_used() - before - used) / (time.monotonic() - began))
+                both.append(two / seconds)
+                alone_us.append(alone_s / one * 1e6)
+                both_us.append(both_s / two * 1e6)
+                busy.append((_used() - before - alone_s - both_s) / (time.monotonic() - began))
         first.close()
         second.close()
-    return Workers(alone=alone, both=both, others=max(0.0, statistics.median(busy)))
+    return Workers(
+        alone=alone, both=both, others=max(0.0, statistics.median(busy)),
+        alone_us=statistics.median(alone_us), both_us=statistics.median(both_us),
+    )  # fmt: skip
 
 
 def _used() -> float:
@@ -147,6 +155,8 @@ def table(workers: Workers) -> str:
             f"{'one alone':38}{max(alone):10.0f}{statistics.median(alone):10.0f}{'':10}{f'>={ALONE}':>10} turns/s",
             f"{'both at once':38}{max(both):10.0f}{statistics.median(both):10.0f}{'':20} turns/s",
             f"{'ratio':38}{workers.best:10.2f}{workers.ratio:10.2f}{'':10}{f'>={BUDGET}':>10} times",
+            f"{'CPU of a turn, one alone':38}{'':10}{workers.alone_us:10.0f}{'':20} us",
+            f"{'CPU of a turn, both at once':38}{'':10}{workers.both_us:10.0f}{'':20} us",
             f"{'cores that others used meanwhile':38}{'':10}{workers.others:10.2f}",
         ]
     )
