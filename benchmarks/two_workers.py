@@ -50,6 +50,10 @@ class Workers(Struct, frozen=True, kw_only=True):
         """The best of both over the best alone: others only ever take away."""
         return max(self.both) / max(self.alone)
 
+    def is_met(self, head_room: float = 1) -> bool:
+        """Whether two do so many times what one does, or that by so much less; the better of both ratios counts."""
+        return max(self.best, self.ratio) * head_room >= BUDGET
+
 
 # ---- a worker -------------------------------------------------------------------------------------------------------
 async def _work(path: str, name: str) -> None:

@@ -54,12 +54,11 @@ def test_a_host_costs_no_more_than_its_budget(name: str, figures: Mapping[str, h
 @pytest.mark.timeout(120)
 def test_a_second_process_on_the_same_file_adds_most_of_another(request: pytest.FixtureRequest) -> None:
     """Processes that write one file hardly wait for each other."""
-    workers = two_workers.measured(rounds=7, seconds=0.4)
-    for _ in range(ATTEMPTS):
-        show(request, two_workers.table(workers))
-        if max(workers.best, workers.ratio) * HEAD_ROOM >= two_workers.BUDGET:
-            return
-        workers = two_workers.measured(rounds=7, seconds=0.4)
-    if workers.others > BUSY:
-        pytest.skip(f"others used {workers.others:.1f} cores meanwhile")
-    pytest.fail(f"two processes ran {workers.best:.2f} times the turns of one, at least {two_workers.BUDGET} wanted")
+    runs = list[two_workers.Workers]()
+    while len(runs) < ATTEMPTS and not any(run.is_met(HEAD_ROOM) for run in runs):
+        runs.append(two_workers.measured(rounds=7, seconds=0.4))
+        show(request, two_workers.table(runs[-1]))
+    others = min(run.others for run in runs)
+    if others > BUSY and not any(run.is_met(HEAD_ROOM) for run in runs):
+        pytest.skip(f"others used {others:.1f} cores meanwhile")
+    assert any(run.is_met(HEAD_ROOM) for run in runs), f"two processes: at least {two_workers.BUDGET} times one wanted"

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 
 CHANNEL = '''
 """A channel, what turns are given, and hosts that are ready."""
+import asyncio
+import signal
 from pathlib import Path
 
 from onrecord.host import Given, Host
@@ -45,6 +47,14 @@ async def given(session, input):
 
 def plain(session, message):
     pass
+
+
+async def last(session, message):
+    """Sends, and then somebody stops the worker."""
+    await send(session, message)
+    signal.raise_signal(signal.SIGUSR1)
+    await asyncio.sleep(0.2)
+    signal.raise_signal(signal.SIGTERM)
 
 
 host = Host(agent, store=SqliteStore("t.db"), deliver=send)
@@ -120,6 +130,32 @@ def test_a_host_that_is_ready_is_served_as_it_is(folder: Path, cli: Cli) -> None
     assert (folder / "sent.txt").read_text() == "ana: word0 word1 word2 \n"
     ran = cli("worker", "cli_channel:host", "--store", "t.db")
     assert (ran.code, ran.err.splitlines()[0]) == (2, "onrecord: --store is not for a host that is ready")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("health", ["-", "health.json"])
+def test_it_serves_until_it_is_told_to_stop(folder: Path, cli: Cli, health: str) -> None:
+    """Its health is told at the start and at a signal, on standard error or in a file that is replaced."""
+    put(folder / "t.db", Said("one", key="1"))
+    ran = cli("worker", "cli_paced:agent", "--store", "t.db", "--deliver", "cli_channel:last", "--health", health)
+    assert (ran.code, ran.out) == (0, "")
+    *told, stopping = ran.err.splitlines()
+    assert stopping.startswith("onrecord worker: stopping; ")
+    if health == "-":
+        assert [line.partition(",")[0] for line in told] == ["onrecord worker: taken 0", "onrecord worker: taken 1"]
+    else:
+        assert told == []
+        assert json.loads((folder / health).read_bytes())["taken"] == 1
+    assert [path.name for path in folder.glob(".onrecord-*")] == []
+
+
+def test_a_health_file_that_cannot_be_written_is_told_at_once(folder: Path, cli: Cli) -> None:
+    """Before anything is served."""
+    put(folder / "t.db", Said("one", key="1"))
+    ran = cli("worker", "cli_paced.py", "--store", "t.db", "--health", "no/health.json")
+    assert (ran.code, ran.out) == (1, "")
+    assert "'no/health.json'" in ran.err
+    assert replies(folder / "t.db") == []
 
 
 @pytest.mark.parametrize(

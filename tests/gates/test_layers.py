@@ -12,7 +12,8 @@ pytestmark = pytest.mark.integration
 
 MODULES = (
     "__main__", "agent", "cli/main", "conversation/content", "errors", "jsonio", "models/model", "net/transport",
-    "governance/rules", "providers/local/client", "providers/offline/client", "providers/openai_chat/client",
+    "governance/rules", "host/host", "providers/local/client", "providers/offline/client",
+    "providers/openai_chat/client",
     "providers/openai_compatible/vendors", "record/entry", "session/store", "stores/sqlite", "subturn", "sync",
     "telemetry/otel", "testing/scripted", "timing", "tools/tool", "turn/take",
 )  # fmt: skip
@@ -65,6 +66,9 @@ def test_imports_that_point_down_keep_every_contract(skeleton: Path) -> None:
         ("providers/local/client", "import onrecord.providers.offline.client", "providers are independent"),
         ("governance/rules", "import onrecord.agent", "features see L0 to L3"),
         ("telemetry/otel", "import onrecord.agent", "features see L0 to L3"),
+        ("governance/rules", "import onrecord.host.host", "features see L0 to L3"),
+        ("agent", "import onrecord.host.host", "layers"),
+        ("host/host", "import onrecord.stores.sqlite", "layers"),
         ("testing/scripted", "import onrecord.stores.sqlite", "testing sees L0 to L4"),
         ("agent", "import onrecord.testing.scripted", "nothing in the library needs the test doubles"),
         ("providers/openai_chat/client", "def send():\n    import aiohttp", "aiohttp lives in net/transport.py"),

@@ -16,7 +16,7 @@ from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
 from onrecord.session.folding import refold
 from onrecord.session.inbox import Lease, Row
-from onrecord.stores import SqliteStore, sqlite_schema, sqlite_schema
+from onrecord.stores import SqliteStore, sqlite_schema
 from onrecord.testing import FakeEffects, ScriptedModel, raises
 from tests.host.faults import CODES, FaultyStore, broken, faulty, is_write
 from tests.host.hosting import hosted, said, settled
@@ -218,7 +218,7 @@ async def test_a_message_whose_channel_and_store_fail_is_not_lost(tmp_path: Path
     ):
         store.faults[call] = fault
         await host.turn("s", "Hi")
-        await settled(lambda: store.met)
+        await settled(lambda: set(store.met) == {call})
         store.faults.clear()
         effects.advance(seconds=16)
         await settled(lambda: talk_is(host, ["Hi", "Hello."]))

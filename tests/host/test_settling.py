@@ -11,9 +11,10 @@ from onrecord import Agent, Said, Woke
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
+from onrecord.record.kinds import TurnFailed
 from onrecord.session.inbox import Box, Row
 from onrecord.session.memory import MemoryStore
-from onrecord.testing import FakeEffects, ScriptedModel
+from onrecord.testing import FakeEffects, ScriptedModel, raises
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn
 from tests.host.hosting import hosted, said
@@ -105,3 +106,18 @@ async def test_health_counts_what_waits_and_what_was_done() -> None:
         assert str(health) == (
             "taken 1, delivered 0, running 0, due 0, waiting 1, parked 1, oldest due for 0 s"
         )  # fmt: skip
+
+
+async def test_places_of_a_turn_stay_unique_however_often_its_row_was_parked() -> None:
+    """Each park files an entry, and the retried row is taken as the same turn: causes still name one entry."""
+    agent = Agent(ScriptedModel(raises("invalid"), raises("invalid"), "Now."))
+    async with hosted(agent) as host:
+        await host.send("s", "Hi")
+        for _ in range(3):
+            await host.work(once=True)
+            await host.store.revive("in", SessionKey("s"))
+        entries = [entry async for entry in host.store.entries("s")]
+        assert [isinstance(e.body, TurnFailed) for e in entries[:3]] == [True, True, False]
+        assert len({entry.turn for entry in entries}) == 1
+        assert len({entry.n for entry in entries}) == len(entries)
+        assert await said(host) == ["Hi", "Now."]

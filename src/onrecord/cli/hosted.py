@@ -39,14 +39,19 @@ class Hosted:
 
     # ---- turns
 
-    async def unfinished(self) -> list[Said | Answered]:
-        """What was said before the program ended and is not taken yet, in order."""
+    async def unfinished(self) -> list[tuple[Said | Answered, HostStream[Any]]]:
+        """What was said before the program ended and is not taken yet, in order, with the streams of its turns.
+
+        All of them are waited for before the first is taken: the host takes one after the other without asking.
+        """
         rows = await self.store.rows("in", self.key)
-        living = [row for row in rows if not row.dead]
+        bodies = [row.body for row in rows if not row.dead and isinstance(row.body, (Said, Answered))]
+        keys = {row.key for row in rows}
         # One without a key of its own cannot be found again by it: it is taken without being streamed.
-        return [
-            row.body for row in living if isinstance(row.body, (Said, Answered)) and row_key(row.body, "") == row.key
-        ]
+        waiting = [(body, self.stream(body)) for body in bodies if row_key(body, "") in keys]
+        for _, stream in waiting:
+            await stream.__aenter__()  # it is read and left later
+        return waiting
 
     def stream(self, said: Input) -> HostStream[Any]:
         """Accepts an input, or finds it where it was accepted before, and streams its turn."""

@@ -75,17 +75,20 @@ def _named(name: str) -> tuple[object, str, str]:
 
 
 _modules = dict[str, ModuleType]()
-"""What was loaded, so that options that name one file share its objects."""
+"""Files that were loaded, so that options that name one share its objects; those of names Python keeps itself."""
 
 
 def _loaded(where: str) -> ModuleType:
-    if where not in _modules:
-        _modules[where] = _from_file(where) if _is_path(where) else _from_name(where)
-    return _modules[where]
+    if not _is_path(where):
+        return _from_name(where)
+    file = str(Path(where).resolve())
+    if file not in _modules:
+        _modules[file] = _from_file(where)
+    return _modules[file]
 
 
 def _agents_of(where: str) -> list[str]:
-    return [name for name, value in vars(_modules[where]).items() if isinstance(value, Agent)]
+    return [name for name, value in vars(_loaded(where)).items() if isinstance(value, Agent)]
 
 
 def _kind(found: object) -> str:

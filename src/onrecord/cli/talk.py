@@ -15,29 +15,26 @@ from functools import partial
 from typing import Any
 
 from onrecord.agent import Agent
-from onrecord.cli.asking import ANSWER, answer_to, form_of, put
+from onrecord.cli.around import PROMPT, recap, show_end, typed_before
+from onrecord.cli.asking import answer_to, form_of, put
 from onrecord.cli.failure import FAILED, INTERRUPTED, OK, Wrong, debugging, said_of, tell
-from onrecord.cli.hosted import Hosted, shown_message
+from onrecord.cli.hosted import Hosted
 from onrecord.cli.interrupts import Stopping, on_interrupt
 from onrecord.cli.loading import agent_named
 from onrecord.cli.reply import Reply
-from onrecord.cli.sentences import answer_text
-from onrecord.cli.terminal import Keyboard, Screen, plural, quoted
-from onrecord.conversation.content import plain_text
+from onrecord.cli.terminal import Keyboard, Screen, plural
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Answered, Input, Said
-from onrecord.conversation.messages import AssistantMessage, UserMessage
-from onrecord.errors import ModelError, OutputInvalid, RecordInvalid, StoreError, TurnError
+from onrecord.conversation.inputs import Input, Said
+from onrecord.errors import ModelError, RecordInvalid, StoreError, TurnError
 from onrecord.record.entry import Entry
-from onrecord.record.kinds import TextSaid, TurnInterrupted
 from onrecord.session.memory import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.turn.result import TurnResult
+from onrecord.turn.stream import TurnStream
 
 __all__ = ("Talk", "talk")
 
-PROMPT = "> "
 COMMANDS = """\
   /record   the entries of the last turn, one line each
   /why      why the last answer came about; /why 17 explains entry 17
@@ -121,7 +118,7 @@ class Talk:
         if model is not None and model.card.honest:
             screen.line(model.card.honest)
         if self.session is not None:
-            screen.line(_recap(self.session), dim=True)
+            screen.line(recap(self.session), dim=True)
         if self.keyboard.live:
             screen.line("Ctrl-C stops a reply, Ctrl-D ends the chat, /help lists commands", dim=True)
 
@@ -160,13 +157,23 @@ class Talk:
 
     def _take_up(self) -> None:
         """What an earlier program left: messages nobody is known to have seen, and inputs that were not taken yet."""
+
+        async def take_up() -> None:
+            async with self.host.replying:
+                await self.host.show_left_over()
+                for said, stream in await self.host.unfinished():
+                    self.screen.line("  going on with what was asked before the interruption:", dim=True)
+                    self.screen.line(typed_before(said))
+                    try:
+                        await self._reply(said, stream)
+                    except BrokenPipeError:
+                        raise
+                    except Exception as error:  # noqa: BLE001 - as of any turn
+                        self._tell(error)
+            await self._settle()
+
         try:
-            self.runner.run(self.host.show_left_over())
-            for said in self.runner.run(self.host.unfinished()):
-                self.screen.line("  going on with what was asked before the interruption:", dim=True)
-                self.screen.line(_typed_before(said))
-                self._turn(said)
-            self.runner.run(self._settle())
+            self.runner.run(take_up())
         except StoreError as error:
             self._tell(error)
 
@@ -261,11 +268,11 @@ class Talk:
         await asyncio.sleep(SETTLE_S)
         await self._refresh()
         async with self.host.replying:
-            await self._reply(said)
+            await self._reply(said, self.host.stream(said))
         await self._settle()
 
-    async def _reply(self, said: Input) -> None:
-        stream, reply = self.host.stream(said), Reply(self.screen)
+    async def _reply(self, said: Input, stream: TurnStream[Any]) -> None:
+        reply = Reply(self.screen)
         failure: TurnError | ModelError | None = None
         waiting = asyncio.get_running_loop().call_later(PATIENCE_S, reply.wait, _model_name(self.agent))
         with self._interruptible(said):
@@ -288,7 +295,7 @@ class Talk:
                 waiting.cancel()  # else it would speak up in the middle of the next turn
             reply.end()
             if result is not None:
-                _show_end(self.agent, result, reply)
+                show_end(self.agent, result, reply)
                 await self.host.was_shown(result.messages)
                 if result.changed and result.session is not None:
                     self.session, self.private = result.session, dict(result.private)
@@ -329,67 +336,6 @@ class Talk:
             self.screen.line(told, dim=True)
 
 
-def _show_end(agent: Agent[Any, Any], result: TurnResult[Any], reply: Reply) -> None:
-    """What the stream did not show: blocks, media, and how the turn ended when not with an answer."""
-    screen = reply.screen
-    for message in () if reply.said else result.messages:  # another process took the turn
-        shown_message(screen, message)
-    for entry in result.entries:
-        if isinstance(entry.body, TextSaid):
-            for block in entry.body.blocks:
-                screen.line(f"\n---\n\n{block.text}")
-            if entry.body.media and reply.said:
-                screen.line(f"  [{entry.body.media}]", dim=True)
-    if result.status == "interrupted":
-        screen.line(_cut_short(result, said=reply.said), dim=True)
-    elif result.status == "silent":
-        screen.line("  no answer", dim=True)
-    elif result.status in {"ignored", "deferred"}:
-        why = "; ".join(line.message or line.code or line.kind for line in result.lines)
-        screen.line(f"  {result.status}{f': {why}' if why else ''}", dim=True)
-    if result.status == "answered" and agent.spec.output is not str:
-        _show_output(result, screen)
-
-
-def _cut_short(result: TurnResult[Any], *, said: bool) -> str:
-    body = result.entries[-1].body if result.entries else None
-    if isinstance(body, TurnInterrupted) and body.cause == "conflict":
-        return "  cut short: the session was changed elsewhere meanwhile; what was said is kept"
-    return "  interrupted" if said else "  interrupted before anything was said"
-
-
-def _typed_before(said: Said | Answered) -> str:
-    if isinstance(said, Answered):
-        return f"{ANSWER}{answer_text(said)}"
-    return f"{PROMPT}{said.content if isinstance(said.content, str) else plain_text(said.content)}"
-
-
-def _recap(session: Session) -> str:
-    """One line about what was said before."""
-    messages = session.conversation.messages
-    told = [f"{plural(len(messages), 'message')} so far"]
-    if session.last_user_at is not None:
-        told.append(f"last on {session.last_user_at.astimezone():%Y-%m-%d %H:%M}")
-    for message in reversed(messages):
-        if isinstance(message, (UserMessage, AssistantMessage)) and message.text.strip():
-            who = "you" if isinstance(message, UserMessage) else "the agent"
-            cut = " (interrupted)" if isinstance(message, AssistantMessage) and message.interrupted else ""
-            told.append(f"{who} said {quoted(message.text, 60)}{cut}")
-            break
-    return " · ".join(told)
-
-
 def _model_name(agent: Agent[Any, Any]) -> str:
     model = agent.plan.fixed_model()
     return agent.name if model is None else model.card.name
-
-
-def _show_output(result: TurnResult[Any], screen: Screen) -> None:
-    """The typed value, where the text is not already it."""
-    try:
-        value, source = result.output, result.output_source
-    except OutputInvalid as error:
-        screen.line(f"  {error}", dim=True)
-        return
-    if source != "model":
-        screen.line(f"  output ({source}): {value!r}", dim=True)

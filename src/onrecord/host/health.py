@@ -48,8 +48,8 @@ class Health(Struct, frozen=True, kw_only=True):
         )
 
 
-async def health_of(setup: Setup, worker: Worker) -> Health:
-    """Counts rows of both boxes, page by page."""
+async def health_of(setup: Setup, worker: Worker | None) -> Health:
+    """Counts rows of both boxes, page by page; without a worker nothing was done here yet."""
     now, waiting, late, parked, whole = setup.effects.now(), 0, list[float](), 0, True
     boxes: tuple[Box, ...] = ("in", "out")
     for box in boxes:
@@ -69,9 +69,10 @@ async def health_of(setup: Setup, worker: Worker) -> Health:
         else:
             whole = False
     return Health(
-        taken=worker.takes.count, delivered=worker.delivery.delivered,
-        running=len(worker.takes.running) + len(worker.delivery.running), waiting=waiting, due=len(late), parked=parked,
-        oldest_s=max(late, default=0.0), is_whole=whole,
+        taken=0 if worker is None else worker.takes.count,
+        delivered=0 if worker is None else worker.delivery.delivered,
+        running=0 if worker is None else len(worker.takes.running) + len(worker.delivery.running),
+        waiting=waiting, due=len(late), parked=parked, oldest_s=max(late, default=0.0), is_whole=whole,
     )  # fmt: skip
 
 

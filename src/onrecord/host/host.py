@@ -164,7 +164,7 @@ class Host(Keeping, Generic[C, O]):
 
     async def health(self) -> Health:
         """What runs, waits and was done here, in numbers. Counts up to 10,000 rows of each box."""
-        return await health_of(self._setup, self._desk.start())
+        return await health_of(self._setup, self._desk.worker)
 
     async def close(self, *, drain_s: float = 30.0) -> None:
         """Takes no more rows, lets running turns end within ``drain_s`` seconds, gives the others back.

@@ -33,7 +33,10 @@ def parked_change(setup: Setup, row: Row, base: Session | None, why: str, error:
 
 def _entry(session: Session, row: Row, body: TurnFailed, at: datetime) -> Entry:
     turn = turn_id(session.key, row.key, row.n)
-    return Entry(seq=session.seq, n=0, turn=turn, take=row.attempt, where="main", at=at, cause=None, body=body)
+    # A revived row is taken as the same turn, whose places count from 0: what was filed of a lease stands before them.
+    return Entry(
+        seq=session.seq, n=-row.attempt, turn=turn, take=row.attempt, where="main", at=at, cause=None, body=body
+    )
 
 
 def after_conflict(setup: Setup, row: Row, result: TurnResult[Any], newer: Session | None) -> TurnResult[Any] | None:

@@ -304,17 +304,10 @@ def _request_class(body: Any) -> Any:
             await writer.write(sent.content, drain=False)
             writer.set_eof()
             answer: aiohttp.ClientResponse = self.response_class(
-                self.method,
-                self.original_url,
-                writer=None,
-                continue100=None,
-                timer=self._timer,
-                request_info=self.request_info,
-                traces=self._traces,
-                loop=self.loop,
-                session=self._session,
+                self.method, self.original_url, writer=None, continue100=None, timer=self._timer,
+                request_info=self.request_info, traces=self._traces, loop=self.loop, session=self._session,
                 stream_writer=writer,
-            )
+            )  # fmt: skip
             self.response = answer
             return answer
 

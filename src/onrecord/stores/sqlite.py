@@ -96,6 +96,7 @@ class SqliteStore(SqliteErasing):
         rows = [_rows_of(one, self._file.codec) for one in _all(change) if one.drop or one.put]
         if written or rows or change.taken is not None:
             await self._file.run(partial(self._commit, change, written, rows), shares=True)
+            await self._sweep_what_was_left()
         return replace(change.session, version=change.session.version + 1) if change.entries else change.session
 
     async def entries(self, key: SessionKey | str, /, *, after: int = -1) -> AsyncGenerator[Entry, None]:
@@ -115,10 +116,13 @@ class SqliteStore(SqliteErasing):
 
     async def close(self) -> None:
         """Finishes what was asked before and closes the file; safe to call twice."""
-        if self._unswept:
-            with suppress(StoreError):
-                await self._file.run(self._sweep_log)
+        await self._sweep_what_was_left()
         await self._file.close()
+
+    async def _sweep_what_was_left(self) -> None:
+        if self._unswept:
+            with suppress(StoreError):  # what was asked is done; the log has to wait once more
+                await self._file.run(self._sweep_log)
 
     async def __aenter__(self) -> Self:
         """Opens the file at once, so that a wrong path is told here."""
@@ -152,7 +156,6 @@ class SqliteStore(SqliteErasing):
             now = micros(self._clock())
             for session, drop, put in rows:
                 settle(connection, session, drop, put, now)
-        self._sweep_log(connection)
 
     def _page(self, key: SessionKey, start: int, connection: sqlite3.Connection) -> tuple[list[Entry], bool]:
         """Entries from number ``start`` on, and whether there may be more."""

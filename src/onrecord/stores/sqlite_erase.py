@@ -6,7 +6,8 @@ an erasure ends with a sweep: the file is rewritten without its unused parts, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -91,7 +92,8 @@ def sweep(connection: sqlite3.Connection, limit: int | None) -> tuple[Remains, .
         remains.append("pages")
     else:
         try:
-            connection.execute("vacuum")
+            with _waiting(connection, _PATIENCE_MS):
+                connection.execute("vacuum")
         except sqlite3.OperationalError:
             remains.append("pages")  # locked, or no room for a copy: what was erased is erased all the same
     if not _emptied(connection, _PATIENCE_MS):
@@ -103,12 +105,20 @@ def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:
     """Whether the log is written back and empty now."""
     import sqlite3
 
+    try:
+        with _waiting(connection, patience_ms):
+            (busy, _, _) = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
+    except sqlite3.OperationalError:
+        return False
+    return not busy
+
+
+@contextmanager
+def _waiting(connection: sqlite3.Connection, patience_ms: int) -> Iterator[None]:
+    """SQLite itself waits for others: what it would have to do again takes too long for that."""
     (before,) = connection.execute("pragma busy_timeout").fetchone()
     connection.execute(f"pragma busy_timeout={patience_ms}")
     try:
-        (busy, _, _) = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
-    except sqlite3.OperationalError:
-        return False
+        yield
     finally:
         connection.execute(f"pragma busy_timeout={before}")
-    return not busy

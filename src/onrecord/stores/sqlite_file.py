@@ -108,13 +108,14 @@ class SqliteFile:
 
 
 class _Job:
-    __slots__ = ("act", "answer", "loop", "shares")
+    __slots__ = ("act", "answer", "asked", "loop", "shares")
 
     def __init__(
         self, act: Callable[[sqlite3.Connection], Any], loop: asyncio.AbstractEventLoop, answer: asyncio.Future[Any],
         *, shares: bool,
     ) -> None:  # fmt: skip
         self.act, self.loop, self.answer, self.shares = act, loop, answer, shares
+        self.asked = time.monotonic()
 
     def tell(self, value: object, error: Exception | None) -> None:
         _tell(self.loop, [(self.answer, value, error)])
@@ -176,11 +177,11 @@ class _Served:
                         jobs.append(more)
 
         try:
-            _patiently(act, connection)
+            _patiently(act, connection, jobs[0].asked)
         except sqlite3.OperationalError as error:
             if not is_busy(error):
                 return False
-            for job in jobs:  # all of them have waited for as long as one does
+            for job in jobs:
                 job.tell(None, fault(error, self.path))
             return True
         except Exception:  # noqa: BLE001 - each of them meets its own error, on its own
@@ -207,7 +208,7 @@ class _Served:
                 connection, self.fixed = connect(self.path, self.synchronous, self.codec)
                 connection.execute("pragma busy_timeout=0")  # from here on `_patiently` waits
                 self.identity = _identity(self.path)
-            value = _patiently(job.act, connection)
+            value = _patiently(job.act, connection, job.asked)
         except sqlite3.Error as error:
             job.tell(None, fault(error, self.path))
             if not passing(error):
@@ -225,22 +226,23 @@ class _Served:
         return connection
 
 
-def _patiently(act: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
-    """Does an act again while other processes write.
+def _patiently(act: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection, asked: float) -> T:
+    """Does an act again while other processes write, until `BUSY_S` after it was asked for.
 
     SQLite would sleep for a millisecond and more each time, several times as long as a writer takes: two processes
     would together write no more than one.
     """
     import sqlite3
 
-    wait, deadline = _WAIT_S, 0.0
+    wait, end = _WAIT_S, 0.0
     while True:
         try:
             return act(connection)
         except sqlite3.OperationalError as error:
-            now = time.monotonic()
-            deadline = deadline or now + sqlite_schema.BUSY_S
-            if not is_busy(error) or now > deadline:
+            now, patience = time.monotonic(), sqlite_schema.BUSY_S
+            # What has waited behind others that waited for the same lock does not wait as long again.
+            end = end or max(asked + patience, now + patience / 20)
+            if not is_busy(error) or now >= end:
                 raise
         time.sleep(wait)
         wait = min(wait * 1.25, _LONGEST_WAIT_S)
