@@ -153,7 +153,7 @@ class HostMachine(RuleBasedStateMachine):
         """Until nothing moves but by the clock or the vendor."""
         for _ in range(6):
             for host in self.hosts:
-                worker = host._desk._worker
+                worker = host._desk.worker
                 if worker is not None:
                     worker.tell(gone=True)
             for _ in range(4):
@@ -217,7 +217,7 @@ class HostMachine(RuleBasedStateMachine):
             self.run(self.hosts[place].remove("r", held.conversation.messages[0].id, by="ana"))
 
     @rule(place=places, is_whole=st.booleans())
-    def erase(self, place: int, is_whole: bool) -> None:  # noqa: FBT001 - drawn by name
+    def erase(self, place: int, is_whole: bool) -> None:
         """Somebody asks to be forgotten, or for one message to be."""
         held = self.loop.run_until_complete(self.store.load("e"))
         some = [] if held is None else [message.id for message in held.conversation.messages[:1]]
@@ -252,7 +252,7 @@ class HostMachine(RuleBasedStateMachine):
         self.run(self.renewed(place))
 
     async def renewed(self, place: int) -> None:
-        worker = self.hosts[place]._desk._worker
+        worker = self.hosts[place]._desk.worker
         if worker is not None:
             held: list[Running | Delivering] = [*worker.takes.running.values(), *worker.delivery.running.values()]
             await renew(worker.setup, held)
@@ -268,7 +268,7 @@ class HostMachine(RuleBasedStateMachine):
         self.run(self.started(place))
 
     async def killed(self, place: int) -> None:
-        worker = self.hosts[place]._desk._worker
+        worker = self.hosts[place]._desk.worker
         if worker is None:
             return
         takes = [running.task for running in worker.takes.running.values()]
