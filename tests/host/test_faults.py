@@ -30,12 +30,6 @@ S = SessionKey("s")
 faults = pytest.mark.parametrize("fault", CODES)
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is locked is told as soon as it was tried twice."""
-    monkeypatch.setattr(sqlite_schema, "BUSY_S", 0.0)
-
-
 async def talk_is(host: Any, texts: list[str]) -> bool:
     """Whether the session holds these texts, and nothing waits any more."""
     return await said(host) == texts and not await host.store.rows("in") and not await host.store.rows("out")
