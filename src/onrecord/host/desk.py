@@ -32,10 +32,15 @@ class Desk:
         self.setup, self.hot, self._store = setup, hot, setup.store
         self._live = Live(setup.store, setup.poll_s)
         self._tickets = Tickets(setup.store)
-        self.worker: Worker | None = None
+        self._worker: Worker | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self.closed = asyncio.Event()
+
+    @property
+    def worker(self) -> Worker | None:
+        """The worker, or None before anything was asked of the host."""
+        return self._worker
 
     def start(self) -> Worker:
         """The worker, serving. UsageError on another loop than the host's, or when it is closed."""
@@ -44,15 +49,15 @@ class Desk:
             raise UsageError("this host is closed", code="host-closed", hint="make a new one on the same store")
         if self._loop is None:
             self._loop = loop
-            self.worker = Worker(self.setup, self.hot, self._live, self._tickets)
-        if self._loop is not loop or self.worker is None:
+            self._worker = Worker(self.setup, self.hot, self._live, self._tickets)
+        if self._loop is not loop or self._worker is None:
             raise UsageError(
                 "this host belongs to another event loop",
                 code="host-loop",
                 hint="use it from the loop that used it first, or make one host for each; they may share a store",
             )
-        self.worker.start()
-        return self.worker
+        self._worker.start()
+        return self._worker
 
     # ---- inputs
 
@@ -182,8 +187,8 @@ class Desk:
     async def close(self, drain_s: float) -> None:
         """Ends the worker."""
         self._closed = True
-        if self.worker is not None and not self.closed.is_set():
-            await self.worker.close(drain_s)
+        if self._worker is not None and not self.closed.is_set():
+            await self._worker.close(drain_s)
         self.closed.set()
 
 
