@@ -25,9 +25,14 @@ from tests.turn.interrupting.live import WAIT, Halting
 
 pytestmark = pytest.mark.integration
 
-
 S = SessionKey("s")
 faults = pytest.mark.parametrize("fault", CODES)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is locked is told as soon as it was tried twice."""
+    monkeypatch.setattr(sqlite_schema, "BUSY_S", 0.0)
 
 
 async def talk_is(host: Any, texts: list[str]) -> bool:

@@ -11,9 +11,10 @@ from onrecord.conversation.content import plain_text
 from onrecord.conversation.display import labelled
 from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started
 from onrecord.conversation.messages import Round
-from onrecord.jsonio import dumps, loads
+from onrecord.jsonio import dumps
 from onrecord.record import kinds
 from onrecord.record.entry import Body, UnknownBody
+from onrecord.session.erasure import reason_of
 
 __all__ = ("answer_text", "brief_of", "input_text", "reply_text", "request_text", "result_text", "units_shown")
 
@@ -134,8 +135,8 @@ def _context(b: kinds.ContextAdded) -> str:
 
 
 def _history(b: kinds.HistoryChanged) -> str:
-    why = f": {loads(bytes(b.value))['why']}" if b.op == "erase" else ""
-    return " ".join(filter(None, (b.op + why, b.message, b.call, b.by and f"by {b.by}")))
+    why = reason_of(b) if b.op == "erase" else ""
+    return " ".join(filter(None, (f"{b.op}: {why}" if why else b.op, b.message, b.call, b.by and f"by {b.by}")))
 
 
 _BRIEFS: Mapping[type[Body], Callable[[Any], str]] = {

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from onrecord.errors import UsageError
-from onrecord.jsonio import Json
+from onrecord.jsonio import UNREADABLE, Json
+from onrecord.record.kinds import HistoryChanged
 from onrecord.session.session import StoredSlot
 
-__all__ = ("Erasure", "Kept", "Remains", "Retention")
+__all__ = ("Erasure", "Kept", "Remains", "Retention", "reason_of")
 
 Remains = Literal["log", "pages"]
 
@@ -77,3 +79,11 @@ class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
     slots: Mapping[str, StoredSlot] = {}
     last_user_at: datetime | None = None
     last_assistant_at: datetime | None = None
+
+
+def reason_of(erased: HistoryChanged) -> str:
+    """Why something was erased, as the entry of it tells; empty where it does not."""
+    try:
+        return msgspec.json.decode(erased.value, type=Kept).why
+    except UNREADABLE:
+        return ""
