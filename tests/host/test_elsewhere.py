@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from onrecord import Agent, Said, tool
+from onrecord import Agent, Said, SessionKey, tool
 from onrecord.conversation.inputs import Ask, Interruption, approved
+from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ModelError, TurnParked
 from onrecord.host import Host
 from onrecord.testing import ScriptedModel, call, raises
+from onrecord.turn.director import Stage
+from onrecord.turn.turn import Turn
 from tests.host.hosting import hosted, said, settled
+from tests.turn.directing import Directed
 from tests.turn.interrupting.live import WAIT, Halting
 
 pytestmark = pytest.mark.integration
@@ -43,6 +48,23 @@ async def test_what_was_said_comes_with_its_keys() -> None:
         assert result.messages[0].key.endswith("/answer")
         assert result.session == await host.store.load("s")
         assert [entry.seq for entry in result.entries] == list(range(len(result.entries)))
+
+
+async def test_wakes_come_as_the_turn_left_them() -> None:
+    """One that it withdrew again is none; one of another session under that key is."""
+
+    async def direct(turn: Turn, stage: Stage) -> None:
+        at = turn.now + timedelta(minutes=5)
+        stage.arm(Wake(key="tea", at=at))
+        stage.arm(Wake(key="tea", at=at, session=SessionKey("t")))
+        stage.arm(Wake(key="eggs", at=at))
+        stage.disarm("tea")
+
+    async with full() as host:
+        result = await taken_by(host, Agent(ScriptedModel(), director=Directed(direct)))
+        assert [(wake.key, wake.session) for wake in result.wakes] == [("tea", SessionKey("t")), ("eggs", None)]
+        assert [row.key for row in await host.pending("s")] == ["woke::eggs"]
+        assert [row.key for row in await host.pending("t")] == ["woke::tea"]
 
 
 async def test_a_turn_that_paused_comes_with_its_question() -> None:

@@ -186,6 +186,22 @@ async def test_a_wake_comes_when_it_is_due() -> None:
         assert await host.pending("s") == []
 
 
+async def test_the_last_word_on_a_wake_counts() -> None:
+    """Armed and then withdrawn in one turn it does not come; withdrawn and then armed it does."""
+
+    async def direct(turn: Turn, stage: Stage) -> None:
+        at = turn.now + timedelta(minutes=5)
+        stage.arm(Wake(key="tea", at=at))
+        stage.disarm("tea")
+        stage.disarm("eggs")
+        stage.arm(Wake(key="eggs", at=at))
+
+    async with hosted(Agent(ScriptedModel(), director=Directed(direct))) as host:
+        result = await host.turn("s", "Remind me")
+        assert [wake.key for wake in result.wakes] == ["eggs"]
+        assert [row.key for row in await host.pending("s")] == ["woke::eggs"]
+
+
 async def test_a_wake_that_arms_itself_again_is_another_turn() -> None:
     """Each has a turn id and message keys of its own."""
     effects = FakeEffects()

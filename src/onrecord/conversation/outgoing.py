@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -23,6 +23,7 @@ __all__ = (
     "SearchDelta",
     "TextDelta",
     "Wake",
+    "disarmed",
 )
 
 
@@ -47,6 +48,11 @@ class Wake(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     payload: Json = None
     replaces: str | None = None
     session: SessionKey | None = None
+
+
+def disarmed(wakes: Iterable[Wake], key: str, session: SessionKey) -> list[Wake]:
+    """What a turn of this session has armed, once it withdraws its wake of this key."""
+    return [wake for wake in wakes if wake.key != key or wake.session not in {None, session}]
 
 
 class Outcome(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

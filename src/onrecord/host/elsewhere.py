@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Said, turn_id
-from onrecord.conversation.outgoing import Outcome, Wake
-from onrecord.record.entry import Entry
+from onrecord.conversation.outgoing import Outcome, Wake, disarmed
+from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import (
     ModelRequested,
     OutcomeFiled,
@@ -17,6 +19,7 @@ from onrecord.record.kinds import (
     TurnPaused,
     TurnResumed,
     WakeArmed,
+    WakeDisarmed,
 )
 from onrecord.session.inbox import Row
 from onrecord.session.store import Store
@@ -54,15 +57,25 @@ async def result_elsewhere(store: Store, row: Row, since: int) -> TurnResult[Any
     messages = (
         tuple(message_of(b, speaks=speaks) for b in bodies if isinstance(b, TextSaid) and b.text) if whole else ()
     )
-    wakes: tuple[Wake, ...] = tuple(body.wake for body in bodies if isinstance(body, WakeArmed)) if whole else ()
     last = found[-1].body
     return TurnResult(
         status=status, session=session, changed=True, base=session, entries=tuple(found), messages=messages,
-        text="\n\n".join(m.text for m in messages if m.text), wakes=wakes,
+        text="\n\n".join(m.text for m in messages if m.text), wakes=_armed(bodies, row.session) if whole else (),
         question=last.pending.question if isinstance(last, TurnPaused) else None,
         lines=tuple(body.line for body in bodies if isinstance(body, OutcomeFiled)),
         llm_calls=sum(isinstance(body, ModelRequested) for body in bodies),
     )  # fmt: skip
+
+
+def _armed(bodies: Sequence[Body], session: SessionKey) -> tuple[Wake, ...]:
+    """The wakes that a take left armed."""
+    armed = list[Wake]()
+    for body in bodies:
+        if isinstance(body, WakeDisarmed):
+            armed = disarmed(armed, body.key, session)
+        elif isinstance(body, WakeArmed):
+            armed.append(body.wake)
+    return tuple(armed)
 
 
 def _status(end: Entry) -> Status:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Question
 from onrecord.conversation.messages import Round, ToolCall
-from onrecord.conversation.outgoing import Outcome, Wake
+from onrecord.conversation.outgoing import Outcome, Wake, disarmed
 from onrecord.errors import UsageError
 from onrecord.jsonio import Json, digest, dumps, is_json
 from onrecord.record.kinds import DataPatched, OutcomeFiled, Pending, RoundSettled, WakeArmed, WakeDisarmed
@@ -196,6 +196,7 @@ class LiveStage:
         if self._once("disarm", key):
             self.turn.note(WakeDisarmed(key=key))
             self.turn.disarmed.append(key)
+            self.turn.wakes[:] = disarmed(self.turn.wakes, key, self.turn.session.key)
 
     def outcome(self, line: Outcome, /) -> None:
         if self._once("line", line):
