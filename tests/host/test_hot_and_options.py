@@ -7,16 +7,22 @@ from typing import Any
 import pytest
 from msgspec import Raw, Struct
 
-from onrecord import Agent, Session, SessionKey, UsageError
+from onrecord import Agent, ModelError, Session, SessionKey, UsageError
 from onrecord.conversation.content import Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.messages import ContextMessage
+from onrecord.host import Given
 from onrecord.host.hot import HotSessions
 from onrecord.host.row_options import decode_options, encode_options
 from onrecord.session.memory import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, raises
+from onrecord.turn.director import Stage
+from onrecord.turn.moments import Hooks
 from onrecord.turn.options import Silenced
+from onrecord.turn.turn import Turn
 from tests.host.hosting import hosted, settled
+from tests.turn.acting import Named
+from tests.turn.directing import Directed
 
 pytestmark = pytest.mark.integration
 
@@ -117,6 +123,30 @@ async def two(host: Any) -> bool:
     """Whether two messages are in the conversation, none of them an answer."""
     held = await host.store.load("s")
     return [m.text for m in held.conversation.messages] == ["Hi", "Again"]
+
+
+async def test_options_of_the_sender_win_over_given_ones_at_every_take() -> None:
+    """Here and in the next process: of one type the sender's counts, of the others the host's come too."""
+    effects = FakeEffects()
+
+    async def given(key: SessionKey, input: Any) -> Given[Any]:
+        return Given(options=(Silenced("given"), Mood("given")))
+
+    seen = list[tuple[Any, Any]]()
+
+    async def direct(turn: Turn, stage: Stage) -> None:
+        seen.append((turn.option(Silenced), turn.option(Mood)))
+        if len(seen) == 1:
+            raise ModelError("told by a test", kind="overload")
+
+    agent = Agent(ScriptedModel(), director=Directed(direct), features=[Named("mood", Hooks(options=(Mood,)))])
+    async with hosted(agent, effects=effects, given=given) as host:
+        with pytest.raises(ModelError):
+            await host.turn("s", "Hi", options=[Silenced("mine")])
+        effects.advance(minutes=1)
+        await host.work(once=True)
+        assert await host.pending("s") == []
+    assert seen == [(Silenced("mine"), Mood("given"))] * 2
 
 
 async def test_an_option_without_an_owner_is_refused_at_the_door() -> None:

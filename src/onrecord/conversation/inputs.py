@@ -81,10 +81,11 @@ class _Key(Struct, frozen=True, gc=False):
 
 
 class Woke(_Key, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="woke"):
-    """A wake that a turn armed has come due."""
+    """A wake that a turn armed has come due; ``agent`` names whose it was, where a host runs several."""
 
     at: datetime | None = None
     payload: Json = None
+    agent: str = ""
 
 
 class Answered(_Key, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="answered"):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from onrecord.conversation.identity import SessionKey, session_key
-from onrecord.conversation.inputs import Input, Interruption, Said, as_input, check_interruption, row_key
+from onrecord.conversation.inputs import Answered, Input, Interruption, Said, as_input, check_interruption, row_key
 from onrecord.conversation.outgoing import Outcome
 from onrecord.errors import SessionBusy, StoreError, UsageError
 from onrecord.host.hot import HotSessions
@@ -63,12 +63,12 @@ class Desk:
 
     async def send(self, session: SessionKey | str, input: str | Input, busy: Busy, asked: Asked) -> Ticket[Any]:
         """Accepts an input. SessionBusy when it was to be refused while the session is busy."""
-        given = as_input(input)
-        plan = self.setup.plan_of(given)
-        if asked.options:
+        given, to = as_input(input), named(session)
+        plan = self.setup.plan_of(given, None)
+        if asked.options and not isinstance(given, Answered):  # whose question that is, the store knows
             checked_options(asked.options, plan.options)
         key = row_key(given, "" if given.key else self.setup.effects.nonce())
-        row = Row(session=named(session), box="in", key=key, body=given, options=encode_options(asked.options))
+        row = Row(session=to, box="in", key=key, body=given, options=encode_options(asked.options))
         return await self.put(row, busy, asked)
 
     async def put(self, row: Row, busy: Busy, asked: Asked) -> Ticket[Any]:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar, cast, get_args
 
 from msgspec import Struct
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.conversation.inputs import Input, Said
+from onrecord.conversation.inputs import Answered, Input, Said, Woke
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import ConfigurationError, OnrecordError, UsageError
 from onrecord.jsonio import Json
+from onrecord.session.folding import Folds
+from onrecord.session.inbox import Row
+from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.turn.effects import Effects
 from onrecord.turn.plan import Plan
 
-__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "code_of", "log")
+__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "agent_of", "code_of", "log")
 
 C = TypeVar("C")
 
@@ -76,14 +80,30 @@ class Setup(Struct, frozen=True, kw_only=True):
         if any(wait < 0 for wait in self.retry):
             raise ConfigurationError("retry= of a host holds seconds, none of them negative")
 
-    def plan_of(self, input: Input) -> Plan:
-        """The agent that the input asks for by name, or the host's own. UsageError for a name nobody has."""
-        if not isinstance(input, Said) or not input.agent:
+    def plan_of(self, input: Input, session: Session | None) -> Plan:
+        """The agent that takes an input of this session. UsageError for a name that nobody has here."""
+        name = agent_of(input, session)
+        if not name:
             return self.plan
-        found = self.plans.get(input.agent)
+        found = self.plans.get(name)
         if found is None:
             known = ", ".join(sorted(self.plans)) or "no others"
-            raise UsageError(
-                f"this host has no agent {input.agent!r}", code="unknown-agent", hint=f"agents= names {known}"
-            )
+            raise UsageError(f"this host has no agent {name!r}", code="unknown-agent", hint=f"agents= names {known}")
         return found
+
+    def folds_of(self, row: Row, session: Session | None) -> Folds:
+        """The folds of the agent that takes a row; the host's own where nobody has the name it asks for."""
+        if isinstance(row.body, get_args(Input)):
+            with suppress(UsageError):
+                return self.plan_of(cast(Input, row.body), session).folds
+        return self.plan.folds
+
+
+def agent_of(input: Input, session: Session | None) -> str:
+    """The agent that takes an input: the one it names, or whose question it answers; empty for the host's own."""
+    pending = None if session is None else session.pending
+    if pending is not None:
+        answers = isinstance(input, Said) and pending.question.on_message == "answer"
+        if answers or isinstance(input, Answered):
+            input = pending.input
+    return input.agent if isinstance(input, (Said, Woke)) else ""

@@ -30,7 +30,7 @@ from onrecord.errors import (
 from onrecord.host.hot import HotSessions
 from onrecord.host.row_options import decode_options
 from onrecord.host.running import Running
-from onrecord.host.setup import CRASHES, Given, Setup, log
+from onrecord.host.setup import CRASHES, Given, Setup, agent_of, log
 from onrecord.host.unfinished import after_conflict, parked_change
 from onrecord.host.upkeep import apply_upkeep
 from onrecord.session.inbox import Row, outgoing_row, wake_row
@@ -135,7 +135,7 @@ async def _taken(
     """One take. What is to be stored of it, and the error it ended with; or the row is given back or parked."""
     row = running.row
     try:
-        plan = setup.plan_of(input)
+        plan = setup.plan_of(input, base)
         order = await _order(setup, running, plan, base, input)
         return await take(plan, order, setup.effects), None
     except ModelError as error:
@@ -168,10 +168,11 @@ async def _order(setup: Setup, running: Running, plan: Plan, base: Session | Non
             base_or_key = Session(key=row.session, owner=given.owner, digest_key=setup.effects.nonce())
     else:
         base_or_key = base
-    options = asked.options or (*decode_options(row.options, plan.options), *given.options)
+    own = asked.options or decode_options(row.options, plan.options)
+    options = (*own, *(one for one in given.options if type(one) not in set(map(type, own))))
     return Order(
         input=input, session=base_or_key, context=given.context if asked.context is None else asked.context,
-        options=tuple(options), history=_history(given.history if asked.history is None else asked.history),
+        options=options, history=_history(given.history if asked.history is None else asked.history),
         row=row.key, number=row.n, attempt=row.attempt, emit=draft.add, began=running.began,
         interrupted=running.interruption, was_read=lambda: draft.was_read, may_retry=bool(setup.retry),
     )  # fmt: skip
@@ -191,7 +192,8 @@ def _change(setup: Setup, row: Row, result: TurnResult[Any]) -> Change | None:
         return None
     out = () if setup.deliver is None else tuple(outgoing_row(row.session, m) for m in result.messages)
     gone = (*result.disarmed, *(wake.replaces for wake in result.wakes if wake.replaces))
-    put = (*(wake_row(row.session, wake) for wake in result.wakes), *out)
+    agent = agent_of(row.body, result.base) if isinstance(row.body, _INPUTS) else ""
+    put = (*(wake_row(row.session, wake, agent=agent) for wake in result.wakes), *out)
     return replace(result.change(), put=put, drop=tuple(row_key(Woke(key), "") for key in gone))
 
 

@@ -27,7 +27,7 @@ def parked_change(setup: Setup, row: Row, base: Session | None, why: str, error:
     code = error.code if isinstance(error, OnrecordError) else why
     body = TurnFailed(code=code, error=type(error).__name__, row=row.key)
     entry = _entry(session, row, body, setup.effects.now())
-    after = land(session, (entry,), setup.plan.folds)
+    after = land(session, (entry,), setup.folds_of(row, base))
     return replace(Change.between(base, after, (entry,)), taken=row, parked=why)
 
 
@@ -48,7 +48,7 @@ def after_conflict(setup: Setup, row: Row, result: TurnResult[Any], newer: Sessi
     end = TurnInterrupted(id=f"conflict:{last.turn}/{last.take}", cause="conflict", of=last.turn)
     bodies = [e if not isinstance(e.body, ENDS) else replace(e, body=end) for e in result.entries]
     entries = tuple(replace(e, seq=newer.seq + at) for at, e in enumerate(bodies))
-    session = land(newer, entries, setup.plan.folds)
+    session = land(newer, entries, setup.folds_of(row, result.base))
     return replace(
         result, status="interrupted", session=session, base=newer, entries=entries, messages=(), text="",
         question=None, wakes=(), disarmed=(), children=(),

@@ -211,9 +211,9 @@ def superseded(by: Row) -> Interruption:
     return Interruption(id=f"superseded:{by.key}", cause="superseded")
 
 
-def wake_row(session: SessionKey, wake: Wake) -> Row:
-    """The row that a wake armed by a turn of this session becomes."""
-    body = Woke(wake.key, at=wake.at, payload=wake.payload)
+def wake_row(session: SessionKey, wake: Wake, *, agent: str = "") -> Row:
+    """The row that a wake armed by a turn of this session becomes; ``agent`` will take it."""
+    body = Woke(wake.key, at=wake.at, payload=wake.payload, agent=agent)
     return Row(session=wake.session or session, box="in", key=row_key(body, ""), body=body, due=wake.at)
 
 
