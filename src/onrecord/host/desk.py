@@ -5,24 +5,37 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from onrecord.conversation.identity import SessionKey, session_key
-from onrecord.conversation.inputs import Answered, Input, Interruption, Said, as_input, check_interruption, row_key
+from onrecord.conversation.inputs import (
+    Answered,
+    Input,
+    Interruption,
+    Said,
+    as_input,
+    check_interruption,
+    row_key,
+    turn_id,
+)
 from onrecord.conversation.outgoing import Outcome
 from onrecord.errors import SessionBusy, StoreError, UsageError
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Draft, Live, LiveItem, Place
 from onrecord.host.row_options import encode_options
-from onrecord.host.running import Asked, Running, Ticket, name_of
+from onrecord.host.running import Asked, Ticket, name_of
 from onrecord.host.setup import Setup
 from onrecord.host.tickets import Tickets
 from onrecord.host.worker import Worker
 from onrecord.session.inbox import Busy, Row, superseded
+from onrecord.session.session import Session, resumed
 from onrecord.turn.options import checked_options
 from onrecord.turn.result import TurnResult
 
-__all__ = ("Desk", "named")
+__all__ = ("Desk", "Told", "named", "turn_of")
+
+Told = Literal["recorded", "seen", "unknown"]
+"""What became of an interruption."""
 
 
 class Desk:
@@ -123,18 +136,21 @@ class Desk:
 
     # ---- interruptions
 
-    async def interrupt(self, session: SessionKey | str, by: Interruption) -> Literal["recorded", "seen", "unknown"]:
+    async def interrupt(self, session: SessionKey | str, by: Interruption) -> Told:
         """Stops the turn where it runs; else files a row that cuts the closed one."""
         check_interruption(by)
-        worker, key = self.start(), named(session)
+        worker, key, stops = self.start(), named(session), False
+        held = await self._store.load(key, known=self.hot.get(key))
         running = worker.takes.running_in(key)
-        if running is not None and _is_meant(running, by) and running.interrupt(by):
-            await self._gone(worker, running)
-        elif running is None:
-            await self._mark_elsewhere(key, by)
+        if running is None:
+            stops = await self._mark_elsewhere(key, by, held)
+        elif not by.turn or by.turn == turn_of(running.row, held):
+            stops = running.interrupt(by)
+            if (stops or running.is_stopped_by(by)) and running.task is not None:
+                await asyncio.wait([running.task])
         held = await self._store.load(key, known=self.hot.get(key))
         if held is not None and by.id in held.interruptions:
-            return "recorded" if running is not None else "seen"
+            return "recorded" if stops else "seen"
         if not by.turn:
             return "unknown"
         row = Row(session=key, box="in", key=f"interruption::{by.id}", body=by)
@@ -142,21 +158,18 @@ class Desk:
         code = result.lines[0].code if result.lines else ""
         return "recorded" if not code else "seen" if code == "seen" else "unknown"
 
-    async def _gone(self, worker: Worker, running: Running) -> None:
-        """Until the running take has ended."""
-        if running.task is not None and not running.task.done():
-            await asyncio.wait([running.task])
-
-    async def _mark_elsewhere(self, key: SessionKey, by: Interruption) -> None:
-        """Marks the row that another process takes, and waits until it is gone."""
+    async def _mark_elsewhere(self, key: SessionKey, by: Interruption, held: Session | None) -> bool:
+        """Marks the row that another process takes, and waits until nobody takes it. Whether it had no mark before."""
+        taken = [r for r in await self._store.rows("in", key) if r.owner and not r.dead]
+        meant = next((r for r in taken if not by.turn or by.turn == turn_of(r, held)), None)
+        if meant is None or (meant.cancel is not None and meant.cancel.id != by.id):
+            return False
+        if meant.cancel is None:
+            await self._store.cancel("in", key, keys=[meant.key], by=by)
         while True:
-            rows = [r for r in await self._store.rows("in", key) if r.owner and not r.dead and _names(r, by)]
-            if not rows:
-                return
-            if rows[0].cancel is None:
-                await self._store.cancel("in", key, keys=[rows[0].key], by=by)
-            elif rows[0].cancel.id != by.id:
-                return
+            found = await self._store.rows("in", key, after=meant.n - 1, limit=1)
+            if not any(r.n == meant.n and r.owner for r in found):
+                return meant.cancel is None
             await asyncio.sleep(self.setup.poll_s / 4)
 
     # ---- what waits
@@ -200,10 +213,9 @@ def named(session: SessionKey | str) -> SessionKey:
     return key
 
 
-def _is_meant(running: Running, by: Interruption) -> bool:
-    turn = running.turn
-    return not by.turn or turn is None or turn.id == by.turn
-
-
-def _names(row: Row, by: Interruption) -> bool:
-    return not by.turn or by.turn.endswith(f":{row.key}~{row.n}")
+def turn_of(row: Row, session: Session | None) -> str:
+    """The name of the turn that a row of an input begins, or goes on with; of other rows that of no turn."""
+    if not isinstance(row.body, get_args(Input)):
+        return ""
+    paused = None if session is None else resumed(session, cast(Input, row.body))
+    return turn_id(row.session, row.key, row.n) if paused is None else paused.turn

@@ -10,7 +10,7 @@ from onrecord.agent import Agent, C
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Answered, Input, Interruption
 from onrecord.conversation.outgoing import Delta
-from onrecord.host.desk import Desk
+from onrecord.host.desk import Desk, Told
 from onrecord.host.health import Health, health_of
 from onrecord.host.host_stream import HostStream
 from onrecord.host.hot import HotSessions
@@ -123,7 +123,7 @@ class Host(Keeping, Generic[C, O]):
             await check_audience(self.store, session, answer, caller)
         return await self.turn(session, answer, context=context)
 
-    async def interrupt(self, session: SessionKey | str, by: Interruption) -> str:
+    async def interrupt(self, session: SessionKey | str, by: Interruption) -> Told:
         """Stops the turn that ``by.turn`` names, or the running one. Waits until that is stored.
 
         ``recorded``; ``seen`` for an interruption with an id that came before; ``unknown`` for a turn that is not

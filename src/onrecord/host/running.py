@@ -90,6 +90,11 @@ class Running:
         self.interruption = self.interruption or by
         return taken
 
+    def is_stopped_by(self, by: Interruption) -> bool:
+        """Whether it was this interruption that stopped the take."""
+        known = self.interruption if self.turn is None else self.turn.interrupted
+        return known is not None and known.id == by.id
+
     def lose(self) -> None:
         """Somebody else has the row now: the take is left, and nothing of it is stored."""
         self.is_lost = True

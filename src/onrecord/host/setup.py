@@ -11,14 +11,14 @@ from msgspec import Struct
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.conversation.inputs import Answered, Input, Said, Woke
+from onrecord.conversation.inputs import Input, Said, Woke
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import ConfigurationError, OnrecordError, UsageError
 from onrecord.jsonio import Json
 from onrecord.session.folding import Folds
 from onrecord.session.inbox import Row
-from onrecord.session.session import Session
+from onrecord.session.session import Session, resumed
 from onrecord.session.store import Store
 from onrecord.turn.effects import Effects
 from onrecord.turn.plan import Plan
@@ -101,9 +101,6 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 def agent_of(input: Input, session: Session | None) -> str:
     """The agent that takes an input: the one it names, or whose question it answers; empty for the host's own."""
-    pending = None if session is None else session.pending
-    if pending is not None:
-        answers = isinstance(input, Said) and pending.question.on_message == "answer"
-        if answers or isinstance(input, Answered):
-            input = pending.input
-    return input.agent if isinstance(input, (Said, Woke)) else ""
+    paused = None if session is None else resumed(session, input)
+    first = input if paused is None else paused.input
+    return first.agent if isinstance(first, (Said, Woke)) else ""

@@ -10,11 +10,11 @@ from msgspec import Raw, Struct, field
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.conversation.inputs import Question
+from onrecord.conversation.inputs import Answered, Input, Question, Said
 from onrecord.jsonio import Json
 from onrecord.record.kinds import Pending
 
-__all__ = ("KEPT_FILED", "KEPT_INPUTS", "Session", "SlotState", "StoredSlot")
+__all__ = ("KEPT_FILED", "KEPT_INPUTS", "Session", "SlotState", "StoredSlot", "resumed")
 
 KEPT_INPUTS = 50
 """How many input keys and interruption ids a session remembers."""
@@ -69,3 +69,13 @@ class Session(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         paused = ", paused" if self.pending is not None else ""
         return f"Session({self.key.id!r}, version={self.version}, {len(self.conversation.messages)} messages{paused})"
+
+
+def resumed(session: Session, input: Input) -> Pending | None:
+    """The paused turn that an input goes on with: the answer to its question, or a message that counts as one."""
+    pending = session.pending
+    if pending is None:
+        return None
+    if isinstance(input, Said):
+        return pending if pending.question.on_message == "answer" else None
+    return pending if isinstance(input, Answered) and input.key == pending.question.key else None

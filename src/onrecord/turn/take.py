@@ -41,7 +41,7 @@ from onrecord.record.kinds import (
     TurnOpened,
     TurnResumed,
 )
-from onrecord.session.session import Session
+from onrecord.session.session import Session, resumed
 from onrecord.turn import watching
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.effects import Effects
@@ -176,11 +176,10 @@ def _open(
     plan: Plan, order: Order, base: Session, effects: Effects, options: Mapping[type, object], *, is_new: bool
 ) -> Turn:
     """The turn with its name: a new one, or the paused one that this input answers."""
-    pending, input = base.pending, order.input
+    input, resumes = order.input, resumed(base, order.input)
     answer: Answered | None = input if isinstance(input, Answered) else None
-    if pending is not None and isinstance(input, Said) and pending.question.on_message == "answer":
-        answer = Answered(pending.question.key, value=input.content if isinstance(input.content, str) else None)
-    resumes = pending if answer is not None else None
+    if resumes is not None and isinstance(input, Said):
+        answer = Answered(resumes.question.key, value=input.content if isinstance(input.content, str) else None)
     row = row_key(input, effects.nonce() if not input.key else "") if order.row is None else order.row
     number = base.seq if order.number is None else order.number
     turn = Turn(
