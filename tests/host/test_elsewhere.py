@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,9 @@ from onrecord.conversation.inputs import Ask, Interruption, approved
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ModelError, TurnParked
 from onrecord.host import Host
-from onrecord.testing import ScriptedModel, call, raises
+from onrecord.record.entry import Entry
+from onrecord.session.memory import MemoryStore
+from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn
 from tests.host.hosting import hosted, said, settled
@@ -134,6 +137,28 @@ async def test_who_sent_a_failing_input_is_told_by_the_host_that_tries() -> None
         agent = Agent(ScriptedModel(raises("overload"), "Back."))
         async with hosted(agent, store=host.store, retry=[0.0]) as other, other:
             assert (await ticket.result()).text == "Back."
+
+
+class Reading(MemoryStore):
+    """Counts the entries that are read."""
+
+    count = 0
+
+    async def entries(self, key: SessionKey | str, /, *, after: int = -1) -> AsyncGenerator[Entry, None]:
+        async for entry in super().entries(key, after=after):
+            self.count += 1
+            yield entry
+
+
+async def test_of_a_long_talk_only_the_turn_is_read() -> None:
+    """A process that accepts and leaves the turns to others costs no more for a history."""
+    store, counts = Reading(clock=FakeEffects().now), list[int]()
+    async with full(store) as host, hosted(Agent(ScriptedModel(*["x"] * 5)), store=store) as other, other:
+        for number in range(5):
+            before = store.count
+            await (await host.send("s", str(number))).result()
+            counts.append(store.count - before)
+    assert counts == [counts[0]] * 5
 
 
 async def test_two_hosts_share_the_sessions_of_a_store() -> None:

@@ -44,7 +44,7 @@ class Desk:
     def __init__(self, setup: Setup, hot: HotSessions) -> None:
         self.setup, self.hot, self._store = setup, hot, setup.store
         self._live = Live(setup.store, setup.poll_s)
-        self._tickets = Tickets(setup.store)
+        self._tickets = Tickets(setup.store, hot)
         self._worker: Worker | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False

@@ -22,6 +22,7 @@ from onrecord.record.kinds import (
     WakeDisarmed,
 )
 from onrecord.session.inbox import Row
+from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.turn.result import Status, TurnResult
 from onrecord.turn.saying import message_of
@@ -29,8 +30,8 @@ from onrecord.turn.saying import message_of
 __all__ = ("result_elsewhere",)
 
 
-async def result_elsewhere(store: Store, row: Row, since: int) -> TurnResult[Any]:
-    """What became of a row that is gone. ``ignored`` when the record does not know of it."""
+async def result_elsewhere(store: Store, row: Row, since: int, known: Session | None = None) -> TurnResult[Any]:
+    """What became of a row that is gone, read from entry number ``since`` on. ``ignored`` when no entry knows of it."""
     found = list[Entry]()
     turn = turn_id(row.session, row.key, row.n)
     async for entry in store.entries(row.session, after=since - 1):
@@ -44,7 +45,7 @@ async def result_elsewhere(store: Store, row: Row, since: int) -> TurnResult[Any
             if found and found[-1].take != entry.take:
                 found = []
             found.append(entry)
-    session = await store.load(row.session)
+    session = await store.load(row.session, known=known)
     if not found:
         line = Outcome(
             kind="input", status="ignored", code="not-taken", key=row.key, message="withdrawn, or taken before"

@@ -10,6 +10,7 @@ from typing import Any
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import TurnParked, UsageError
 from onrecord.host.elsewhere import result_elsewhere
+from onrecord.host.hot import HotSessions
 from onrecord.host.running import Asked, Name, name_of
 from onrecord.session.inbox import Row
 from onrecord.session.store import Store
@@ -40,8 +41,8 @@ def _seen(ended: asyncio.Future[TurnResult[Any]]) -> None:
 class Tickets:
     """The futures behind tickets, one per row. Rows that run elsewhere are looked for in the store."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, hot: HotSessions) -> None:
+        self._store, self._hot = store, hot
         self._waiting: dict[Name, _Waiting] = {}
         self._asked: dict[Name, Asked] = {}
         self._sessions = Counter[SessionKey]()
@@ -113,7 +114,11 @@ class Tickets:
                     continue
                 row = stored.get(waiting.row.key)
                 if row is None or row.n != waiting.row.n:
-                    self.settle(waiting.row, await result_elsewhere(self._store, waiting.row, waiting.since))
+                    known = self._hot.get(session)
+                    result = await result_elsewhere(self._store, waiting.row, waiting.since, known)
+                    if result.session is not None:  # so that of the next turn only its own entries are read
+                        self._hot.put(result.session)
+                    self.settle(waiting.row, result)
                 elif row.dead:
                     self.fail(waiting.row, TurnParked(session.id, row.dead))
 
