@@ -234,9 +234,10 @@ async def test_an_answer_resumes_the_turn_that_asked() -> None:
         paused = await host.turn("s", "Pay 5")
         assert paused.question is not None
         yes = approved(paused.question, by="ana")
-        with pytest.raises(UsageError) as told:
-            await host.answer("s", yes, caller=Caller("bob"))
-        assert told.value.code == "not-the-audience"
+        for other in ({"caller": Caller("bob")}, {}):  # who is not named is the speaker
+            with pytest.raises(UsageError) as told:
+                await host.answer("s", yes, **other)
+            assert told.value.code == "not-the-audience"
         done = await host.answer("s", yes, caller=Caller("ana", audiences=frozenset({"approver"})))
         assert (done.status, done.text) == ("answered", "Done.")
         again = await host.answer("s", yes)

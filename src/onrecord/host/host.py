@@ -16,7 +16,7 @@ from onrecord.host.host_stream import HostStream
 from onrecord.host.hot import HotSessions
 from onrecord.host.keeping import Keeping
 from onrecord.host.live import LiveItem, Place
-from onrecord.host.questions import Caller, check_audience
+from onrecord.host.questions import SPEAKER, Caller, check_audience
 from onrecord.host.running import Asked, Ticket
 from onrecord.host.setup import LADDER, Deliver, Give, Setup
 from onrecord.session.inbox import Busy, Row
@@ -116,11 +116,13 @@ class Host(Keeping, Generic[C, O]):
         return stream(lambda: self.turn_stream(session, input, **given))
 
     async def answer(
-        self, session: SessionKey | str, answer: Answered, *, caller: Caller | None = None, context: C | None = None
+        self, session: SessionKey | str, answer: Answered, *, caller: Caller = SPEAKER, context: C | None = None
     ) -> TurnResult[O]:
-        """Answers the open question of a paused turn. With ``caller``, UsageError for one it is not put to."""
-        if caller is not None:
-            await check_audience(self.store, session, answer, caller)
+        """Answers the open question of a paused turn. UsageError for a caller it is not put to.
+
+        An `Answered` given to `turn` or `send` is not checked.
+        """
+        await check_audience(self.store, session, answer, caller)
         return await self.turn(session, answer, context=context)
 
     async def interrupt(self, session: SessionKey | str, by: Interruption) -> Told:

@@ -9,7 +9,7 @@ from onrecord.conversation.inputs import Answered
 from onrecord.errors import UsageError
 from onrecord.session.store import Store
 
-__all__ = ("Caller", "check_audience")
+__all__ = ("SPEAKER", "Caller", "check_audience")
 
 
 class _Who(Struct, frozen=True):
@@ -20,6 +20,10 @@ class Caller(_Who, frozen=True, kw_only=True):
     """Who answers, as the front end knows them, and the audiences they belong to."""
 
     audiences: frozenset[str] = frozenset({"speaker"})
+
+
+SPEAKER = Caller("the speaker")
+"""Whoever speaks in the session: all that is known of a caller nobody named."""
 
 
 async def check_audience(store: Store, session: SessionKey | str, answer: Answered, caller: Caller) -> None:
