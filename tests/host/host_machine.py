@@ -17,9 +17,8 @@ from onrecord.conversation.inputs import Happened, Input, Interruption, approved
 from onrecord.conversation.outgoing import Outgoing, Wake
 from onrecord.errors import SessionBusy, TurnParked, UsageError
 from onrecord.host import Host, Ticket
-from onrecord.host.delivery import Delivering
 from onrecord.host.heartbeat import renew
-from onrecord.host.running import Running
+from onrecord.host.running import Leased
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Wire
@@ -254,7 +253,7 @@ class HostMachine(RuleBasedStateMachine):
     async def renewed(self, place: int) -> None:
         worker = self.hosts[place]._desk.worker
         if worker is not None:
-            held: list[Running | Delivering] = [*worker.takes.running.values(), *worker.delivery.running.values()]
+            held: list[Leased] = [*worker.takes.running.values(), *worker.delivery.running.values()]
             await renew(worker.setup, held)
 
     # ---- ends of processes

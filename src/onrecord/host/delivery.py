@@ -12,52 +12,16 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 
-from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
-from onrecord.host.running import Name, name_of
+from onrecord.host.running import Leased, Name, name_of
 from onrecord.host.setup import CRASHES, Setup, log
 from onrecord.session.inbox import Row
 
-__all__ = ("AT_ONCE", "Delivering", "Delivery", "ended_by")
+__all__ = ("AT_ONCE", "Delivery", "ended_by")
 
 AT_ONCE = 32
 """How many messages a host delivers at once, each of another session."""
-
-
-class Delivering:
-    """A message that is being sent at this moment."""
-
-    __slots__ = ("has_begun", "is_lost", "is_stopped", "row", "task")
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.has_begun = self.is_lost = self.is_stopped = False
-        self.task: asyncio.Task[None] | None = None
-
-    def interrupt(self, by: Interruption) -> bool:
-        """What is being sent cannot be called back."""
-        return False
-
-    def lose(self) -> None:
-        """Somebody else delivers it now."""
-        self.is_lost = True
-        self._leave()
-
-    def stop(self) -> None:
-        """The host closes: the channel is left, and the message given back."""
-        self.is_stopped = True
-        self._leave()
-
-    def check(self) -> None:
-        """Begins, unless it is to be left already: a task that is cancelled before its first step tidies nothing up."""
-        self.has_begun = True
-        if self.is_lost or self.is_stopped:
-            raise asyncio.CancelledError
-
-    def _leave(self) -> None:
-        if self.task is not None and self.has_begun:
-            self.task.cancel()
 
 
 class Delivery:
@@ -66,7 +30,7 @@ class Delivery:
     def __init__(self, setup: Setup, tell: Callable[[], None]) -> None:
         self._setup, self._tell = setup, tell
         self.delivered = 0
-        self.running: dict[Name, Delivering] = {}
+        self.running: dict[Name, Leased] = {}
 
     async def lease(self) -> bool:
         """Begins to deliver what is due. Whether there was anything."""
@@ -76,11 +40,11 @@ class Delivery:
         rows = await setup.store.lease("out", setup.name, ttl=setup.lease_s, limit=room, session=setup.only)
         for row in rows:
             before = self.running.get(name_of(row))
-            delivering = self.running[name_of(row)] = Delivering(row)
+            delivering = self.running[name_of(row)] = Leased(row)
             delivering.task = asyncio.create_task(self._deliver(delivering, before))
         return bool(rows)
 
-    async def _deliver(self, delivering: Delivering, before: Delivering | None) -> None:
+    async def _deliver(self, delivering: Leased, before: Leased | None) -> None:
         row, setup = delivering.row, self._setup
         try:
             delivering.check()

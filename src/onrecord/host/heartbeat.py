@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from onrecord.host.delivery import Delivering
-from onrecord.host.running import Running
+from onrecord.host.running import Leased
 from onrecord.host.setup import Setup, code_of, log
 
 __all__ = ("keep_leases", "renew")
 
-_Held = Running | Delivering
 
-
-async def keep_leases(setup: Setup, held: Callable[[], Sequence[_Held]]) -> None:
+async def keep_leases(setup: Setup, held: Callable[[], Sequence[Leased]]) -> None:
     """Renews what is ``held``, for ever: one query for all of it, three times in a lease. Tells who lost theirs."""
     while True:
         await asyncio.sleep(setup.lease_s / 3)
@@ -22,7 +19,7 @@ async def keep_leases(setup: Setup, held: Callable[[], Sequence[_Held]]) -> None
             await renew(setup, kept)
 
 
-async def renew(setup: Setup, held: Sequence[_Held]) -> None:
+async def renew(setup: Setup, held: Sequence[Leased]) -> None:
     """One beat: longer leases; who lost theirs, or was marked to be stopped, learns it."""
     try:
         rows = await setup.store.extend([one.row for one in held], ttl=setup.lease_s)

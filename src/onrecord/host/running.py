@@ -18,7 +18,7 @@ from onrecord.session.session import Session
 from onrecord.turn.result import O, TurnResult
 from onrecord.turn.turn import Turn
 
-__all__ = ("Asked", "Name", "Running", "Ticket", "name_of")
+__all__ = ("Asked", "Leased", "Name", "Running", "Ticket", "name_of")
 
 Name = tuple[SessionKey, str]
 """What a row of the inbox is known by: its session and its key."""
@@ -38,22 +38,14 @@ class Asked(Struct, frozen=True, kw_only=True):
     emit: Callable[[Delta], None] | None = None
 
 
-class Running:
-    """One row, from its lease to its commit. One task takes it; the heartbeat and `Host.interrupt` reach in."""
+class Leased:
+    """A row that this host has leased, and the task it is in."""
 
-    __slots__ = (
-        "asked", "draft", "has_begun", "has_ended", "interruption", "is_loaded", "is_lost", "is_stopped", "row",
-        "session", "task", "turn",
-    )  # fmt: skip
+    __slots__ = ("has_begun", "has_ended", "is_lost", "is_stopped", "row", "task")
 
-    def __init__(self, row: Row, session: Session | None, asked: Asked, *, is_loaded: bool) -> None:
-        self.row, self.session, self.asked, self.is_loaded = row, session, asked, is_loaded
-        self.draft = Draft()
-        if asked.emit is not None:
-            self.draft.listen(asked.emit)
+    def __init__(self, row: Row) -> None:
+        self.row = row
         self.task: asyncio.Task[None] | None = None
-        self.turn: Turn | None = None
-        self.interruption = row.cancel
         self.has_begun = self.has_ended = self.is_lost = self.is_stopped = False
 
     def check(self) -> None:
@@ -61,6 +53,40 @@ class Running:
         self.has_begun = True
         if self.is_lost or self.is_stopped:
             raise asyncio.CancelledError
+
+    def interrupt(self, by: Interruption) -> bool:
+        """Stops what can be stopped. Whether it could."""
+        return False
+
+    def lose(self) -> None:
+        """Somebody else has the row now: it is left, and nothing of it is stored."""
+        self.is_lost = True
+        self._leave()
+
+    def stop(self) -> None:
+        """The host closes: it is left, and its row given back."""
+        self.is_stopped = True
+        self._leave()
+
+    def _leave(self) -> None:
+        # Once it is being stored, the store decides: it compares leases, and finishes what it began.
+        if self.task is not None and self.has_begun and not self.has_ended:
+            self.task.cancel()
+
+
+class Running(Leased):
+    """One row of the inbox, until its commit. One task takes it; the heartbeat and `Host.interrupt` reach in."""
+
+    __slots__ = ("asked", "draft", "interruption", "is_loaded", "session", "turn")
+
+    def __init__(self, row: Row, session: Session | None, asked: Asked, *, is_loaded: bool) -> None:
+        super().__init__(row)
+        self.session, self.asked, self.is_loaded = session, asked, is_loaded
+        self.draft = Draft()
+        if asked.emit is not None:
+            self.draft.listen(asked.emit)
+        self.turn: Turn | None = None
+        self.interruption = row.cancel
 
     def is_about(self, what: SessionKey | Identity) -> bool:
         """Whether it takes place in that session, or in one of that person."""
@@ -94,21 +120,6 @@ class Running:
         """Whether it was this interruption that stopped the take."""
         known = self.interruption if self.turn is None else self.turn.interrupted
         return known is not None and known.id == by.id
-
-    def lose(self) -> None:
-        """Somebody else has the row now: the take is left, and nothing of it is stored."""
-        self.is_lost = True
-        self._leave()
-
-    def stop(self) -> None:
-        """The host closes: the take is left, and its row given back."""
-        self.is_stopped = True
-        self._leave()
-
-    def _leave(self) -> None:
-        # Once it is being stored, the store decides: it compares leases, and finishes what it began.
-        if self.task is not None and self.has_begun and not self.has_ended:
-            self.task.cancel()
 
 
 class Ticket(Generic[O]):

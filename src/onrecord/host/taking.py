@@ -33,7 +33,7 @@ from onrecord.host.running import Running
 from onrecord.host.setup import CRASHES, Given, Setup, agent_of, log
 from onrecord.host.unfinished import after_conflict, parked_change
 from onrecord.host.upkeep import apply_upkeep
-from onrecord.session.inbox import Row, outgoing_row, wake_row
+from onrecord.session.inbox import Row, lease_lost, outgoing_row, wake_row
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.turn.plan import Plan
@@ -203,7 +203,7 @@ async def _stored(
     row = running.row
     if change is None:
         if not await setup.store.done(row):
-            raise _lost(row)
+            raise lease_lost(row)
         return result
     session = await setup.store.commit(replace(change, taken=row))
     hot.put(session)
@@ -236,7 +236,7 @@ async def _later(setup: Setup, hot: HotSessions, running: Running, base: Session
     floor = _floor(error, now)
     due = due if floor is None else max(due, floor)
     if not await setup.store.again(row, due=due, rung=rung, floor=floor):
-        raise _lost(row)
+        raise lease_lost(row)
 
 
 def _floor(error: Exception, now: Any) -> Any:
@@ -260,12 +260,5 @@ async def park(
     except SessionConflict:  # the record goes on elsewhere; setting the row aside matters more than saying so
         hot.drop(row.session)
         if not await setup.store.park(row, why=why):
-            raise _lost(row) from None
+            raise lease_lost(row) from None
     return error
-
-
-def _lost(row: Row) -> LeaseLost:
-    return LeaseLost(
-        f"row {row.n} of session {row.session.id!r} is no longer leased to this take",
-        hint="nothing of it is stored; whoever has the row now takes it anew",
-    )

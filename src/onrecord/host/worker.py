@@ -10,11 +10,11 @@ import math
 from contextlib import suppress
 from datetime import datetime
 
-from onrecord.host.delivery import Delivering, Delivery, ended_by
+from onrecord.host.delivery import Delivery, ended_by
 from onrecord.host.heartbeat import keep_leases
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Live
-from onrecord.host.running import Running
+from onrecord.host.running import Leased
 from onrecord.host.setup import Setup, code_of, log
 from onrecord.host.takes import Takes
 from onrecord.host.tickets import Tickets
@@ -43,7 +43,7 @@ class Worker:
         """Begins to serve; called again it does nothing."""
         if not self._tasks and not self._closing.is_set():
 
-            def held() -> list[Running | Delivering]:
+            def held() -> list[Leased]:
                 return [*self.takes.running.values(), *self.delivery.running.values()]
 
             self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(keep_leases(self.setup, held))]

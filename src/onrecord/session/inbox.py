@@ -34,7 +34,7 @@ from msgspec import Raw, Struct
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Happened, Input, Interruption, Said, Started, Woke, row_key
 from onrecord.conversation.outgoing import Outgoing, Wake
-from onrecord.errors import StoreError, UsageError
+from onrecord.errors import LeaseLost, StoreError, UsageError
 from onrecord.jsonio import UNREADABLE
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.session import Session
@@ -60,6 +60,7 @@ __all__ = (
     "instant",
     "is_message",
     "kind_of_row",
+    "lease_lost",
     "outgoing_row",
     "superseded",
     "wake_row",
@@ -220,6 +221,14 @@ def wake_row(session: SessionKey, wake: Wake, *, agent: str = "") -> Row:
 def outgoing_row(session: SessionKey, message: Outgoing) -> Row:
     """The row of a message to deliver; the store says when it is due."""
     return Row(session=session, box="out", key=message.key, body=message)
+
+
+def lease_lost(row: Row) -> LeaseLost:
+    """What a take is told whose row is not its own any more."""
+    return LeaseLost(
+        f"row {row.n} of session {row.session.id!r} is no longer leased to this take",
+        hint="nothing of it is stored; whoever has the row now takes it anew",
+    )
 
 
 def kind_of_row(body: RowBody) -> str:

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.errors import LeaseLost
-from onrecord.session.inbox import FIRST, Box, Row, comes_first, is_message
+from onrecord.session.inbox import FIRST, Box, Row, comes_first, is_message, lease_lost
 from onrecord.session.memory_rows import RowTable, chosen, due_of, is_leased
 
 __all__ = ("again", "check_taken", "done", "extend", "lease", "next_due", "park", "revive", "share_due")
@@ -116,10 +115,7 @@ def _line_up(table: RowTable, box: Box, session: SessionKey) -> None:
 def check_taken(table: RowTable, taken: Row) -> None:
     """LeaseLost unless the row is still the taker's."""
     if _held(table, taken) is None:
-        raise LeaseLost(
-            f"row {taken.n} of session {taken.session.id!r} is no longer leased to this take",
-            hint="nothing of it is stored; whoever has the row now takes it anew",
-        )
+        raise lease_lost(taken)
 
 
 def _free_head(table: RowTable, box: Box, session: SessionKey, now: datetime) -> Row | None:

@@ -16,6 +16,7 @@ from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.errors import ConfigurationError, StoreError
 from onrecord.record.entry import Body, Entry
 from onrecord.record.jsonl import EntryCodec
+from onrecord.session.inbox import lease_lost
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.session.written import Written, write_out
@@ -23,7 +24,7 @@ from onrecord.stores.sqlite_codec import CellCodec, Cipher
 from onrecord.stores.sqlite_erase import SqliteErasing
 from onrecord.stores.sqlite_faults import damaged
 from onrecord.stores.sqlite_file import transaction
-from onrecord.stores.sqlite_leases import Encoded, encode_row, lost, micros, settle, take_away
+from onrecord.stores.sqlite_leases import Encoded, encode_row, micros, settle, take_away
 from onrecord.stores.sqlite_rows import keeping_rows
 from onrecord.stores.sqlite_sessions import (
     ENTRY,
@@ -150,7 +151,7 @@ class SqliteStore(SqliteErasing):
     ) -> None:
         with keeping_rows(self._file.path, connection), transaction(connection):
             if change.taken is not None and not take_away(connection, change.taken, change.parked):
-                raise lost(change.taken)
+                raise lease_lost(change.taken)
             for one in written:
                 write_session(one, self._file.codec, connection)
             now = micros(self._clock())

@@ -18,7 +18,6 @@ from msgspec import Raw, Struct, field
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Interruption, Said
 from onrecord.conversation.outgoing import Outgoing
-from onrecord.errors import LeaseLost
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.inbox import (
     FIRST,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "IS_MESSAGE", "OF", "Encoded", "Found", "again", "cancel", "decode_found", "decode_row", "encode_row", "extend",
-    "find", "kinds", "lease", "lost", "mark", "micros", "next_due", "of_session", "release", "revive", "rows", "settle",
+    "find", "kinds", "lease", "mark", "micros", "next_due", "of_session", "release", "revive", "rows", "settle",
     "share_due", "take_away", "until",
 )  # fmt: skip
 
@@ -329,14 +328,6 @@ class _Outbox(Struct):
             self.there.add(key)
             self.last += 1000 * after_ms
         return self.last
-
-
-def lost(row: Row) -> LeaseLost:
-    """What a take is told whose row is not its own any more."""
-    return LeaseLost(
-        f"row {row.n} of session {row.session.id!r} is no longer leased to this take",
-        hint="nothing of it is stored; whoever has the row now takes it anew",
-    )
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
