@@ -85,7 +85,7 @@ NO_COUNTERPART: dict[int, str] = {
     2: "instructions have no ids: two equal ones are two texts, and the names of folds, bodies and tools are unique",
     20: "typed output is a schema on the request, never a forced tool",
     26: "what a wire cannot carry is a projection issue of its model: tests/models, issue 5",
-    29: "a session belongs to its key and owner, not to an agent; a host checks owners (issue 3)",
+    29: "a session belongs to its key and owner, not to an agent; who may open one is for a server to check",
     62: "handlers have no progress channel: a live reader sees CallDelta",
 }
 

@@ -10,7 +10,7 @@ import pytest
 from onrecord import Agent, Said, ToolContext, Woke, tool
 from onrecord.conversation.inputs import Ask, approved
 from onrecord.conversation.outgoing import Wake
-from onrecord.errors import ModelError
+from onrecord.errors import ModelError, UsageError
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn
@@ -30,6 +30,15 @@ async def pay(ctx: ToolContext[Any]) -> str:
 def sales(*replies: Any) -> dict[str, Agent[Any, Any]]:
     """One more agent, which asks before it pays."""
     return {"sales": Agent(ScriptedModel(*replies), tools=[pay])}
+
+
+async def test_an_agent_is_chosen_by_name() -> None:
+    """A name that nobody has parks the row: it would have none tomorrow either."""
+    async with hosted(Agent(ScriptedModel("Main.")), agents={"sales": Agent(ScriptedModel("Sales."))}) as host:
+        assert (await host.turn("s", Said("Hi", agent="sales"))).text == "Sales."
+        with pytest.raises(UsageError) as told:
+            await host.send("s", Said("Hi", agent="nobody"))
+        assert told.value.code == "unknown-agent"
 
 
 async def test_an_answer_goes_to_the_agent_that_asked() -> None:

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from onrecord import Agent, Deny, ModelError, Said, ToolContext, TurnError, Woke, on_input, tool
-from onrecord.conversation.inputs import Answered, Ask, Interruption, approved
+from onrecord.conversation.inputs import Answered, Ask, approved
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import MessageDenied, TurnParked, UsageError
 from onrecord.host import Caller, Given
@@ -288,33 +287,6 @@ async def test_a_host_that_cannot_give_tries_again() -> None:
         await settled(lambda: talk_is(host, ["Hi", "Ok."]))
 
 
-async def test_a_running_turn_is_interrupted_and_keeps_what_was_read() -> None:
-    """The call returns once it is stored; the same interruption again was seen."""
-    model = Halting(("So far", WAIT))
-    async with hosted(Agent(model)) as host:
-        stream = host.turn_stream("s", "Hi")
-        async with stream:
-            await model.waiting.wait()
-            assert await host.interrupt("s", Interruption(id="i1", cause="barge-in")) == "recorded"
-            result = await stream.result()
-        assert result.status == "interrupted"
-        assert await said(host) == ["Hi", "So far"]
-        assert await host.interrupt("s", Interruption(id="i1")) == "seen"
-
-
-async def test_a_closed_turn_is_cut_where_it_was_heard() -> None:
-    """A late interruption is a take of one entry; of a turn nobody knows nothing is stored."""
-    async with hosted(Agent(ScriptedModel("A long answer."))) as host:
-        result = await host.turn("s", "Hi")
-        cut = Interruption(id="i1", turn=result.entries[0].turn, cause="barge-in", heard=6)
-        assert await host.interrupt("s", cut) == "recorded"
-        assert await host.interrupt("s", cut) == "seen"
-        assert await host.interrupt("s", replace(cut, id="i2", turn="nobody")) == "unknown"
-        session = await host.store.load("s")
-        assert session is not None
-        assert (session.conversation.messages[-1].heard, session.version) == (6, 2)  # type: ignore[union-attr]  # an answer
-
-
 async def test_history_is_changed_ahead_of_what_waits() -> None:
     """The next turn reads it changed; a change that does not fit is told, and leaves nothing."""
     model = Halting((WAIT, "One."), ("Two.",))
@@ -383,15 +355,6 @@ async def test_what_nobody_read_is_taken_again_after_a_conflict() -> None:
         model.gate.set()
         assert (await ticket.result()).text == "New."
         assert await said(host) == ["Hi", "Hello.", "Meanwhile", "Beside.", "And?", "New."]
-
-
-async def test_an_agent_is_chosen_by_name() -> None:
-    """A name that nobody has parks the row: it would have none tomorrow either."""
-    async with hosted(Agent(ScriptedModel("Main.")), agents={"sales": Agent(ScriptedModel("Sales."))}) as host:
-        assert (await host.turn("s", Said("Hi", agent="sales"))).text == "Sales."
-        with pytest.raises(UsageError) as told:
-            await host.send("s", Said("Hi", agent="nobody"))
-        assert told.value.code == "unknown-agent"
 
 
 async def test_failures_that_are_no_model_s_do_not_stop_the_host() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from onrecord import Agent, Said, ToolContext, tool
 from onrecord.conversation.inputs import Ask, Interruption, approved
@@ -15,6 +16,33 @@ from tests.host.hosting import hosted, said
 from tests.turn.interrupting.live import WAIT, Halting
 
 pytestmark = pytest.mark.integration
+
+
+async def test_a_running_turn_is_interrupted_and_keeps_what_was_read() -> None:
+    """The call returns once it is stored; the same interruption again was seen."""
+    model = Halting(("So far", WAIT))
+    async with hosted(Agent(model)) as host:
+        stream = host.turn_stream("s", "Hi")
+        async with stream:
+            await model.waiting.wait()
+            assert await host.interrupt("s", Interruption(id="i1", cause="barge-in")) == "recorded"
+            result = await stream.result()
+        assert result.status == "interrupted"
+        assert await said(host) == ["Hi", "So far"]
+        assert await host.interrupt("s", Interruption(id="i1")) == "seen"
+
+
+async def test_a_closed_turn_is_cut_where_it_was_heard() -> None:
+    """A late interruption is a take of one entry; of a turn nobody knows nothing is stored."""
+    async with hosted(Agent(ScriptedModel("A long answer."))) as host:
+        result = await host.turn("s", "Hi")
+        cut = Interruption(id="i1", turn=result.entries[0].turn, cause="barge-in", heard=6)
+        assert await host.interrupt("s", cut) == "recorded"
+        assert await host.interrupt("s", cut) == "seen"
+        assert await host.interrupt("s", replace(cut, id="i2", turn="nobody")) == "unknown"
+        session = await host.store.load("s")
+        assert session is not None
+        assert (session.conversation.messages[-1].heard, session.version) == (6, 2)  # type: ignore[union-attr]  # an answer
 
 
 async def test_a_late_word_on_a_closed_turn_leaves_the_one_that_begins_alone() -> None:

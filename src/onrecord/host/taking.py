@@ -27,12 +27,12 @@ from onrecord.errors import (
     TurnParked,
     UsageError,
 )
+from onrecord.host.amending import amend
 from onrecord.host.hot import HotSessions
 from onrecord.host.row_options import decode_options
 from onrecord.host.running import Running
 from onrecord.host.setup import CRASHES, Given, Setup, agent_of, log
 from onrecord.host.unfinished import after_conflict, parked_change
-from onrecord.host.upkeep import apply_upkeep
 from onrecord.session.inbox import Row, lease_lost, outgoing_row, wake_row
 from onrecord.session.session import Session
 from onrecord.session.store import Change
@@ -73,7 +73,7 @@ async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResu
         error = TurnParked(row.session.id, "out-of-attempts")
         raise await park(setup, hot, running, base, "out-of-attempts", error)
     if not isinstance(row.body, _INPUTS):
-        return await _kept_up(setup, hot, running, base)
+        return await _amended(setup, hot, running, base)
     for attempt in range(_CONFLICTS + 1):
         result, failure = await _taken(setup, hot, running, base, row.body)
         try:
@@ -99,12 +99,12 @@ async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResu
     raise AssertionError("a take ends or raises")
 
 
-async def _kept_up(setup: Setup, hot: HotSessions, running: Running, base: Session | None) -> TurnResult[Any]:
+async def _amended(setup: Setup, hot: HotSessions, running: Running, base: Session | None) -> TurnResult[Any]:
     """An interruption of a closed turn, or a change of history. One that does not fit leaves nothing behind."""
     running.ended()
     for attempt in range(_CONFLICTS + 1):
         try:
-            change, told = apply_upkeep(running.row, base, setup)
+            change, told = amend(running.row, base, setup)
         except UsageError:
             await setup.store.done(running.row)
             raise

@@ -1,4 +1,4 @@
-"""Rows that are no input: interruptions of closed turns, and changes of history. And the doors that put them."""
+"""Amending: rows that are no input change what was said: interruptions of closed turns, and changes of history."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.turn.result import Status, TurnResult
 
-__all__ = ("apply_upkeep",)
+__all__ = ("amend",)
 
 
-def apply_upkeep(row: Row, base: Session | None, setup: Setup) -> tuple[Change | None, TurnResult[Any]]:
+def amend(row: Row, base: Session | None, setup: Setup) -> tuple[Change | None, TurnResult[Any]]:
     """What the row makes of the session (None: nothing), and what its sender is told.
 
     UsageError for a change of history that does not fit the conversation.
