@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from onrecord import Agent, Happened, Said
+from onrecord import Agent, Happened, Said, Started
 from onrecord.errors import SessionBusy, UsageError
 from onrecord.testing import ScriptedModel
 from tests.host.hosting import hosted, kinds, said, settled
@@ -122,6 +122,30 @@ async def test_an_input_that_waits_can_be_taken_back() -> None:
         assert await running.cancel()
         assert (await running.result()).status == "interrupted"
         assert await said(host) == ["One"]
+
+
+async def test_an_old_ticket_takes_back_nothing_new() -> None:
+    """What was sent later under the same key is another input."""
+    model = Halting(("Once.",), (WAIT, "Twice."))
+    async with hosted(Agent(model)) as host:
+        first = await host.send("s", Started("tour", key="k"))
+        await first.result()
+        second = await host.send("s", Started("tour", key="k"))
+        await model.waiting.wait()
+        assert not await first.cancel()
+        third = await host.send("s", Started("tour", key="l"))
+        assert await third.cancel()
+        model.gate.set()
+        assert (await second.result()).text == "Twice."
+        assert not await third.cancel()
+
+
+async def test_a_policy_that_nobody_knows_is_refused() -> None:
+    """Before anything is accepted."""
+    async with hosted(Agent(ScriptedModel())) as host:
+        with pytest.raises(UsageError, match="'drop'"):
+            await host.send("s", "Hi", busy="drop")  # type: ignore[arg-type]  # what is tested
+        assert await host.pending("s") == []
 
 
 async def test_cancel_pending_deletes_what_nobody_has_begun() -> None:

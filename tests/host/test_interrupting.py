@@ -118,6 +118,19 @@ async def test_what_waits_behind_a_turn_that_is_stopped_elsewhere_is_taken() -> 
         assert (await behind.result()).text == "Next."
 
 
+async def test_an_interruption_outlives_a_conflict() -> None:
+    """The take is begun anew because its session changed; that it was to stop still holds."""
+    model = Halting((WAIT, "Old."), ("New.",))
+    async with hosted(Agent(model)) as host:
+        session = await host.store.commit((await Agent(ScriptedModel("Hello.")).turn("Hi", session="s")).change())
+        ticket = await host.send("s", "And?")
+        await model.waiting.wait()
+        await host.store.commit((await Agent(ScriptedModel("Beside.")).turn("Meanwhile", session=session)).change())
+        assert await host.interrupt("s", Interruption(id="i1")) == "recorded"
+        assert (await ticket.result()).status == "interrupted"
+        assert len(model.requests) == 1
+
+
 @tool
 async def pay(ctx: ToolContext[Any]) -> str:
     """Pays."""

@@ -15,7 +15,7 @@ from onrecord.conversation.messages import AssistantMessage
 from onrecord.errors import ModelError
 from onrecord.host import Committed, Gone, LiveItem, Progress
 from onrecord.record.entry import kind_of
-from onrecord.testing import ScriptedModel
+from onrecord.testing import ScriptedModel, raises
 from tests.host.hosting import hosted
 from tests.turn.interrupting.live import WAIT, Halting
 
@@ -151,6 +151,17 @@ async def test_text_that_nobody_read_was_not_shown() -> None:
             await host.turn("s", "1")
         assert told.value.result is None
         assert [row.rung for row in await host.store.rows("in")] == [1]
+
+
+async def test_a_turn_that_was_set_aside_is_told_at_once() -> None:
+    """Its one entry is committed here, so a reader does not wait for the next look at the store."""
+    agent = Agent(ScriptedModel(raises("invalid")))
+    async with hosted(agent, poll_s=600) as host, aclosing(host.live("s")) as items:
+        reading = asyncio.ensure_future(Following(items).until(is_end("turn.failed")))
+        await asyncio.sleep(0)
+        with pytest.raises(ModelError):
+            await host.turn("s", "Hi")
+        assert len(await reading) == 1
 
 
 async def test_any_number_may_follow_and_a_slow_one_delays_nobody() -> None:

@@ -77,6 +77,8 @@ class Desk:
     async def send(self, session: SessionKey | str, input: str | Input, busy: Busy, asked: Asked) -> Ticket[Any]:
         """Accepts an input. SessionBusy when it was to be refused while the session is busy."""
         given, to = as_input(input), named(session)
+        if busy not in get_args(Busy):
+            raise UsageError(f"busy={busy!r} is unknown", hint="use 'queue', 'supersede' or 'reject'")
         plan = self.setup.plan_of(given, None)
         if asked.options and not isinstance(given, Answered):  # whose question that is, the store knows
             checked_options(asked.options, plan.options)
@@ -122,10 +124,13 @@ class Desk:
     async def _withdraw(self, row: Row) -> bool:
         worker = self.start()
         running = worker.takes.running.get(name_of(row))
-        if running is not None:
-            return running.interrupt(Interruption(id=f"cancelled:{row.key}~{row.n}", cause="cancelled"))
+        by = Interruption(id=f"cancelled:{row.key}~{row.n}", cause="cancelled")
+        if running is not None and running.row.n == row.n:
+            return running.interrupt(by)
+        found = await self._store.rows("in", row.session, after=row.n - 1, limit=1)
+        if not any(one.n == row.n for one in found):
+            return False
         if await self._store.cancel("in", row.session, keys=[row.key]) == 0:
-            by = Interruption(id=f"cancelled:{row.key}~{row.n}", cause="cancelled")
             return await self._store.cancel("in", row.session, keys=[row.key], by=by) > 0
         line = Outcome(kind="input", status="cancelled", code="cancelled", key=row.key, message="taken back")
         session = await self._store.load(row.session, known=self.hot.get(row.session))

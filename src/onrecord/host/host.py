@@ -71,7 +71,8 @@ class Host(Keeping, Generic[C, O]):
 
         While a turn of the session runs, ``queue`` waits for it, ``supersede`` interrupts the messages before this
         one, ``reject`` raises SessionBusy. Wakes, events and answers are never superseded. An input with the key of
-        one that waits is that one. ``options`` are stored with it; ``context`` is not: it serves takes in this process.
+        one that waits is that one. ``options`` are stored with it; ``context`` is not: it serves the first take, if that
+        is here. Later ones have what ``given`` gives.
         """
         return await self._desk.send(session, input, busy, Asked(context=context, options=tuple(options)))
 
@@ -81,6 +82,7 @@ class Host(Keeping, Generic[C, O]):
     ) -> TurnResult[O]:  # fmt: skip
         """Accepts an input and waits for its turn. Leaving early does not stop it: the turn is the host's.
 
+        ``context`` and ``history`` serve the first take, if that is here; see `send`.
         Raises what `Agent.turn` raises. After a ModelError without ``result`` the input is still accepted, and tried
         again by and by.
         """

@@ -166,15 +166,17 @@ class Live:
             channel.draft = draft
             draft.listeners.append(channel.wake)
 
-    def ended(self, key: SessionKey, draft: Draft, end: Literal["committed", "gone"]) -> None:
-        """The take has been stored, or came to nothing."""
+    def ended(
+        self, key: SessionKey, draft: Draft, end: Literal["committed", "gone"], *, is_filed: bool = False
+    ) -> None:  # fmt: skip
+        """The take has been stored, or came to nothing, though the record may say so (``is_filed``)."""
         draft.end = end
         channel = self._channels.get(key)
         if channel is None:
             return
         if channel.draft is draft:
             channel.draft = None
-        channel.commits += end == "committed"
+        channel.commits += end == "committed" or is_filed
         channel.wake()
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ class Leased:
 class Running(Leased):
     """One row of the inbox, until its commit. One task takes it; the heartbeat and `Host.interrupt` reach in."""
 
-    __slots__ = ("asked", "draft", "interruption", "is_loaded", "session", "turn")
+    __slots__ = ("asked", "draft", "interruption", "is_filed", "is_loaded", "session", "turn")
 
     def __init__(self, row: Row, session: Session | None, asked: Asked, *, is_loaded: bool) -> None:
         super().__init__(row)
@@ -87,6 +87,7 @@ class Running(Leased):
             self.draft.listen(asked.emit)
         self.turn: Turn | None = None
         self.interruption = row.cancel
+        self.is_filed = False  # whether the record holds something of it, though not the take
 
     def is_about(self, what: SessionKey | Identity) -> bool:
         """Whether it takes place in that session, or in one of that person."""
@@ -110,16 +111,14 @@ class Running(Leased):
         """Stops the take, also one that is about to begin; False where it has ended, or is stopped already."""
         if self.has_ended:
             return False
-        if self.turn is not None:
-            return self.turn.interrupt(by)
-        taken = self.interruption is None
-        self.interruption = self.interruption or by
-        return taken
+        stops = self.interruption is None if self.turn is None else self.turn.interrupt(by)
+        if stops:
+            self.interruption = by  # also of a take that is begun anew
+        return stops
 
     def is_stopped_by(self, by: Interruption) -> bool:
         """Whether it was this interruption that stopped the take."""
-        known = self.interruption if self.turn is None else self.turn.interrupted
-        return known is not None and known.id == by.id
+        return self.interruption is not None and self.interruption.id == by.id
 
 
 class Ticket(Generic[O]):

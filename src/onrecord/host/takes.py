@@ -143,7 +143,7 @@ class Takes:
             del self.running[name_of(row)]
         if self._in.get(row.session) is running:
             del self._in[row.session]
-        self._live.ended(row.session, running.draft, "committed" if is_stored else "gone")
+        self._live.ended(row.session, running.draft, "committed" if is_stored else "gone", is_filed=running.is_filed)
         is_full = len(self.running) >= self._setup.turns - 1
         if is_full or not running.is_loaded or self._tickets.waits_in(row.session):
             self._tell()

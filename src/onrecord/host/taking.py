@@ -256,6 +256,7 @@ async def park(
     log.warning("a row was parked: %s", why, extra={"row": row.n, "code": why})
     try:
         session = await setup.store.commit(parked_change(setup, row, base, why, error))
+        running.is_filed = True
         hot.put(session)
     except SessionConflict:  # the record goes on elsewhere; setting the row aside matters more than saying so
         hot.drop(row.session)
