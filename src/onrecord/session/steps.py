@@ -238,7 +238,7 @@ def _failed(w: Working, e: Entry, b: kinds.TurnFailed) -> None:
 def _cut_short(w: Working, e: Entry, shown: tuple[Text | Mark, ...], cause: str | None, heard: int | None) -> None:
     if shown:
         _show(w, shown)
-        w.last_assistant_at = w.now
+        w.last_assistant_at, w.completed_at = w.now, e.at
     _flush(w, e, _kept(w, settled_only=True), cause or ("failed" if shown else None), heard)
 
 
