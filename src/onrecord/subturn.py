@@ -17,6 +17,7 @@ from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.call_context import CallContext, last_answer
 from onrecord.turn.pause import can_ask
+from onrecord.turn.plan import Below
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
 
@@ -37,7 +38,8 @@ def agent_tool(agent: Agent[Any, Any], id: str, description: str) -> Tool:
         return await _run(agent, str(args["message"]), ctx)
 
     return Tool(
-        id, handler, description or f"Ask {agent.name}.", parameters=PARAMETERS, check_arguments=True
+        id, handler, description or f"Ask {agent.name}.", parameters=PARAMETERS, check_arguments=True,
+        traits=(Below(agent.plan.forget),) if agent.plan.forget else (),
     )  # fmt: skip
 
 

@@ -92,6 +92,16 @@ async def test_one_feature_that_cannot_forget_does_not_keep_the_others_from_it(
         assert (await said(host), whole.forgot) == ([], [SessionKey("s")])
 
 
+async def test_features_of_agents_below_forget_too() -> None:
+    """Those of an agent that is a tool of another one, however deep; a feature that stands in both is asked once."""
+    deep, shared = Remembers("deep"), Remembers("shared")
+    below = Agent(ScriptedModel(), features=[deep, shared]).as_tool(id="below")
+    middle = Agent(ScriptedModel(), tools=[below]).as_tool(id="middle")
+    async with hosted(Agent(ScriptedModel(), tools=[middle], features=[shared])) as host:
+        await host.erase(ANA, why="left")
+    assert (deep.forgot, shared.forgot) == ([ANA], [ANA])
+
+
 async def test_some_messages_are_erased_with_their_turns() -> None:
     """The others stay, and the talk goes on over them."""
     async with hosted(Agent(ScriptedModel("1", "2", "3"))) as host:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import Struct
 
+from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
@@ -21,7 +22,7 @@ from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
 
-__all__ = ("Bundle", "Mounted", "Plan", "compile_plan")
+__all__ = ("Below", "Bundle", "Mounted", "Plan", "compile_plan")
 
 HOOK_NAMES: dict[Moment, str] = {
     "input": "on_input",
@@ -62,6 +63,22 @@ class Bundle(Struct, frozen=True, kw_only=True):
         return Hooks(tools=self.tools, instructions=self.instructions, manifest={"bundles": {self.name: self.version}})
 
 
+Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
+"""A feature's name, and how it lets go of a session or a person."""
+
+
+class Below(Struct, frozen=True):
+    """A trait of tools that are agents: what their features keep has to be forgotten with what their host's do."""
+
+    forget: tuple[Forget, ...]
+
+    def check(self, tool: Tool, /) -> None:
+        """It may stand on any tool."""
+
+    def arms(self) -> None:
+        """Nothing has to be mounted: it is read where an agent is compiled."""
+
+
 class Plan:
     """Everything the loop needs of an agent, immutable after `compile_plan`."""
 
@@ -83,7 +100,7 @@ class Plan:
         self.shape: Shape[Any] | None = None
         self.pieces: tuple[Piece, ...] = ()
         self.conditional: tuple[Instruction, ...] = ()
-        self.forget: tuple[tuple[str, Callable[..., Any]], ...] = ()
+        self.forget: tuple[Forget, ...] = ()
         self.features: tuple[str, ...] = ()
         self.manifests: tuple[Mapping[str, Json], ...] = ()
         self._base: tuple[str, tuple[Piece, ...]] | None = None
@@ -258,4 +275,11 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
         if watch not in plan.watch:  # given twice, it still looks once
             plan.watch = (*plan.watch, watch)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
-    plan.forget = tuple((name, h.forget) for name, h in mounted if h.forget is not None)
+    _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None])
+
+
+def _mount_forgets(plan: Plan, own: Iterable[Forget]) -> None:
+    traits = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
+    for name, forget in (*own, *(one for trait in traits for one in trait.forget)):
+        if all(forget != known for _, known in plan.forget):  # a feature may stand in several agents
+            plan.forget = (*plan.forget, (name, forget))
