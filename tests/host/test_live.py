@@ -15,7 +15,7 @@ from onrecord.conversation.messages import AssistantMessage
 from onrecord.errors import ModelError
 from onrecord.host import Committed, Gone, LiveItem, Progress
 from onrecord.record.entry import kind_of
-from onrecord.testing import ScriptedModel, raises
+from onrecord.testing import FakeEffects, ScriptedModel, raises
 from tests.host.hosting import hosted
 from tests.turn.interrupting.live import WAIT, Halting
 
@@ -162,6 +162,21 @@ async def test_a_turn_that_was_set_aside_is_told_at_once() -> None:
         with pytest.raises(ModelError):
             await host.turn("s", "Hi")
         assert len(await reading) == 1
+
+
+async def test_a_take_whose_lease_was_lost_is_left() -> None:
+    """The model is asked no further, readers learn that it came to nothing, and the row is somebody else's."""
+    model, effects = Halting(("So far", WAIT)), FakeEffects()
+    async with hosted(Agent(model), effects=effects, lease_s=0.06) as host, aclosing(host.live("s")) as items:
+        reader = Following(items)
+        ticket = await host.send("s", "1")
+        await model.waiting.wait()
+        await reader.until(lambda item: isinstance(item, Progress))
+        effects.advance(seconds=1)
+        (row,) = await host.store.lease("in", "somebody else", ttl=60)
+        await reader.until(lambda item: isinstance(item, Gone))
+        assert (model.closed, ticket.is_done) == (["CancelledError"], False)
+        assert await host.pending("s") == [row]
 
 
 async def test_any_number_may_follow_and_a_slow_one_delays_nobody() -> None:
