@@ -154,7 +154,10 @@ class Agent(Generic[C, O]):
         return Agent(**{**self._given, **changes})
 
     def as_tool(self, *, id: str = "", description: str = "") -> Tool:
-        """This agent as a tool of another: each call is a child turn in a session of its own."""
+        """This agent as a tool of another: each call is a child turn in a session of its own.
+
+        Wakes that such a turn arms are in ``children`` of the result; a host does not fire them.
+        """
         from onrecord.subturn import agent_tool
 
         return agent_tool(self, id or self.name, description)
