@@ -88,7 +88,7 @@ async def test_a_busy_session_refuses_where_it_was_asked_to() -> None:
 async def test_a_message_supersedes_the_ones_before_it() -> None:
     """The running one ends interrupted, the waiting one is admitted unanswered; the new one reads both."""
     model = Halting(("So far", WAIT), ("Only this.",))
-    async with hosted(Agent(model)) as host:
+    async with hosted(Agent(model), lease_s=3600) as host:  # at once, and not when its lease is next renewed
         running = await host.send("s", "One")
         await model.waiting.wait()
         waiting = await host.send("s", "Two")

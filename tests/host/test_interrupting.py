@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from onrecord import Agent, Said, ToolContext, tool
+from onrecord import Agent, Said, ToolContext, TurnError, tool
 from onrecord.conversation.inputs import Ask, Interruption, approved
+from onrecord.conversation.outgoing import Wake
 from onrecord.host import Given
 from onrecord.testing import ScriptedModel, call
-from tests.host.hosting import hosted, said
+from onrecord.turn.director import Stage
+from onrecord.turn.turn import Turn
+from tests.host.hosting import hosted, kinds, said
+from tests.turn.directing import Directed
 from tests.turn.interrupting.live import WAIT, Halting
 
 pytestmark = pytest.mark.integration
@@ -116,6 +121,41 @@ async def test_what_waits_behind_a_turn_that_is_stopped_elsewhere_is_taken() -> 
         assert await here.interrupt("s", Interruption(id="i1")) == "recorded"
         assert (await ticket.result()).status == "interrupted"
         assert (await behind.result()).text == "Next."
+
+
+@pytest.mark.parametrize("how", ["interrupted", "failed"])
+async def test_a_turn_that_breaks_off_sends_nothing_and_arms_nothing(how: str) -> None:
+    """Its entries say what it meant to; no row comes of them, and none goes."""
+    sent, model = list[str](), Halting((WAIT,))
+
+    async def deliver(session: Any, message: Any) -> None:
+        sent.append(message.text)
+
+    async def direct(turn: Turn, stage: Stage) -> None:
+        at = turn.now + timedelta(minutes=5)
+        if isinstance(turn.input, Said) and turn.input.content == "Later":
+            stage.arm(Wake(key="old", at=at))
+            return
+        await stage.say("One moment.", key="moment")
+        stage.arm(Wake(key="new", at=at))
+        stage.disarm("old")
+        if how == "failed":
+            raise ZeroDivisionError
+        await stage.speak(turn.spec.brief)
+
+    async with hosted(Agent(model, director=Directed(direct)), deliver=deliver) as host:
+        await host.turn("s", "Later")
+        ticket = await host.send("s", "Hi")
+        if how == "failed":
+            with pytest.raises(TurnError):
+                await ticket.result()
+        else:
+            await model.waiting.wait()
+            await host.interrupt("s", Interruption(id="i1"))
+            assert (await ticket.result()).status == how
+        assert (await kinds(host))[-1] == f"turn.{how}"
+        assert [row.key for row in await host.pending("s")] == ["woke::old"]
+        assert (sent, await host.store.rows("out")) == ([], [])
 
 
 async def test_an_interruption_outlives_a_conflict() -> None:
