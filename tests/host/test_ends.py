@@ -344,6 +344,23 @@ async def test_text_that_people_read_is_not_said_again_after_a_conflict() -> Non
         assert await said(host) == ["Hi", "Hello.", "Meanwhile", "Beside.", "And?", "I said this."]
 
 
+@pytest.mark.parametrize("how", ["reset", "erased"])
+async def test_text_that_people_read_of_a_history_that_is_gone_is_not_kept(how: str) -> None:
+    """The session was reset, or erased by another process, under the turn: nothing of it is stored in the new one."""
+    model = Halting(("I said this.", WAIT))
+    async with hosted(Agent(model)) as host:
+        await host.store.commit((await Agent(ScriptedModel("Hello.")).turn("Hi", session="s")).change())
+        async with host.turn_stream("s", "And?") as stream:
+            reading = stream.text
+            assert await anext(reading) == "I said this."
+            await (host.reset("s", by="ana") if how == "reset" else host.store.erase("s", why="asked"))
+            model.gate.set()
+            result = await stream.result()
+            await reading.aclose()
+        assert (result.status, result.changed) == ("ignored", False)
+        assert (await said(host), await rows(host)) == ([], [])
+
+
 async def test_what_nobody_read_is_taken_again_after_a_conflict() -> None:
     """The sender of the input notices nothing."""
     model = Halting((WAIT, "Old."), ("New.",))
