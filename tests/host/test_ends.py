@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
 
-from onrecord import Agent, Deny, ModelError, Said, ToolContext, TurnError, Woke, on_input, tool
+from onrecord import Agent, Deny, ModelError, Said, ToolContext, TurnError, on_input, tool
 from onrecord.conversation.inputs import Answered, Ask, approved
 from onrecord.conversation.outgoing import Wake
-from onrecord.errors import MessageDenied, TurnParked, UsageError
+from onrecord.errors import MessageDenied, StoreError, TurnParked, UsageError
 from onrecord.host import Caller, Given
-from onrecord.record.kinds import TurnFailed, TurnOpened
+from onrecord.record.kinds import TurnFailed
 from onrecord.session.memory import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from onrecord.turn.director import Stage
@@ -119,6 +118,21 @@ async def test_an_input_that_no_wait_can_help_is_set_aside_at_once(kind: Any) ->
         assert (await host.turn("s", "Hi")).text == "Fine."
 
 
+async def test_a_turn_that_no_store_could_keep_is_set_aside() -> None:
+    """It would not fit the next time either; the next message is taken."""
+
+    async def direct(turn: Turn, stage: Stage) -> None:
+        if isinstance(turn.input, Said) and turn.input.content == "poison":
+            stage.arm(Wake(key="w", at=turn.now.replace(tzinfo=None)))
+        await stage.say("Fine.", key="line")
+
+    async with hosted(Agent(ScriptedModel(), director=Directed(direct))) as host:
+        with pytest.raises(StoreError):
+            await host.turn("s", "poison")
+        assert [row.dead for row in await rows(host)] == ["store-row"]
+        assert (await host.turn("s", "Hi")).text == "Fine."
+
+
 async def test_without_retries_a_failure_is_the_end() -> None:
     """The message stays in the conversation, as in any turn that failed; no row is left."""
     async with hosted(Agent(ScriptedModel(raises("overload"))), retry=()) as host:
@@ -164,61 +178,6 @@ async def test_a_denied_message_leaves_its_verdict_and_no_row() -> None:
             await host.turn("s", "Hi")
         assert (await kinds(host))[-2:] == ["verdict", "turn.failed"]
         assert await rows(host) == []
-
-
-async def test_a_wake_comes_when_it_is_due() -> None:
-    """A turn arms it, its commit stores it, and the session takes it later under the key it was given."""
-    effects = FakeEffects()
-
-    async def direct(turn: Turn, stage: Stage) -> None:
-        if isinstance(turn.input, Woke):
-            await stage.say(f"Time for {turn.input.payload}.", key="nudge")
-        else:
-            stage.arm(Wake(key="tea", at=turn.now + timedelta(minutes=5), payload="tea"))
-
-    async with hosted(Agent(ScriptedModel(), director=Directed(direct)), effects=effects) as host:
-        result = await host.turn("s", "Remind me")
-        assert [wake.key for wake in result.wakes] == ["tea"]
-        assert [row.due for row in await host.pending("s")] == [effects.at + timedelta(minutes=5)]
-        effects.advance(minutes=5)
-        await settled(lambda: talk_is(host, ["Remind me", "Time for tea."]))
-        assert await host.pending("s") == []
-
-
-async def test_the_last_word_on_a_wake_counts() -> None:
-    """Armed and then withdrawn in one turn it does not come; withdrawn and then armed it does."""
-
-    async def direct(turn: Turn, stage: Stage) -> None:
-        at = turn.now + timedelta(minutes=5)
-        stage.arm(Wake(key="tea", at=at))
-        stage.disarm("tea")
-        stage.disarm("eggs")
-        stage.arm(Wake(key="eggs", at=at))
-
-    async with hosted(Agent(ScriptedModel(), director=Directed(direct))) as host:
-        result = await host.turn("s", "Remind me")
-        assert [wake.key for wake in result.wakes] == ["eggs"]
-        assert [row.key for row in await host.pending("s")] == ["woke::eggs"]
-
-
-async def test_a_wake_that_arms_itself_again_is_another_turn() -> None:
-    """Each has a turn id and message keys of its own."""
-    effects = FakeEffects()
-
-    async def direct(turn: Turn, stage: Stage) -> None:
-        at = turn.input.payload if isinstance(turn.input, Woke) else 0
-        if isinstance(turn.input, Woke):
-            await stage.say(f"tick {at}", key="tick")
-        if at < 3:
-            stage.arm(Wake(key="tick", at=turn.now + timedelta(seconds=1), payload=at + 1))
-
-    async with hosted(Agent(ScriptedModel(), director=Directed(direct)), effects=effects) as host:
-        await host.turn("s", "go")
-        for at in (1, 2, 3):
-            effects.advance(seconds=1)
-            await settled(partial(talk_is, host, ["go", *(f"tick {n}" for n in range(1, at + 1))]))
-        turns = {e.turn async for e in host.store.entries("s") if isinstance(e.body, TurnOpened)}
-        assert len(turns) == 4
 
 
 async def test_an_answer_resumes_the_turn_that_asked() -> None:

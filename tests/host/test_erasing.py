@@ -44,6 +44,7 @@ async def test_a_session_is_gone_everywhere() -> None:
         await host.turn("s", "My secret")
         erasure = await host.erase("s", why="asked for it")
         assert (erasure.sessions, erasure.messages) == (1, 2)
+        assert host._desk.hot.get(SessionKey("s")) is None
         assert await said(host) == []
         assert feature.forgot == [SessionKey("s")]
         assert (await host.turn("s", "Hi")).text == "New."
@@ -53,7 +54,7 @@ async def test_a_session_is_gone_everywhere() -> None:
 async def test_what_runs_is_stopped_and_stores_nothing() -> None:
     """Its row went with the session; who waits for it is told that it was not taken."""
     model = Halting(("Hello.",), ("So far", WAIT))
-    async with hosted(Agent(model)) as host:
+    async with hosted(Agent(model), lease_s=3600) as host:  # at once, and not when its lease is next renewed
         await host.turn("s", "One")
         ticket = await host.send("s", "Two")
         await model.waiting.wait()

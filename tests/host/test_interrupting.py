@@ -16,7 +16,7 @@ from onrecord.host import Given
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn
-from tests.host.hosting import hosted, kinds, said
+from tests.host.hosting import hosted, kinds, said, settled
 from tests.turn.directing import Directed
 from tests.turn.interrupting.live import WAIT, Halting
 
@@ -113,13 +113,15 @@ async def test_a_turn_that_runs_elsewhere_is_recorded_as_interrupted() -> None:
 
 async def test_what_waits_behind_a_turn_that_is_stopped_elsewhere_is_taken() -> None:
     """The interruption was of the turn that ran when it came, and of no later one."""
-    model = Halting(("So far", WAIT), ("Next.",))
+    model = Halting(("So far", WAIT), (WAIT, "Next."))
     async with hosted(Agent(model), lease_s=0.15) as there, hosted(Agent(ScriptedModel()), store=there.store) as here:
         ticket = await there.send("s", "One")
         await model.waiting.wait()
         behind = await there.send("s", "Two")
         assert await here.interrupt("s", Interruption(id="i1")) == "recorded"
         assert (await ticket.result()).status == "interrupted"
+        await settled(lambda: len(model.requests) == 2)
+        model.gate.set()
         assert (await behind.result()).text == "Next."
 
 

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -115,6 +116,21 @@ async def test_what_was_deleted_before_goes_with_the_next_erasure(tmp_path: Path
             assert await store.done(leased[0])
         await store.erase(KEY, why="asked")
         assert found(tmp_path, canary.made) == set()
+
+
+async def test_what_was_deleted_without_being_overwritten_goes_too(tmp_path: Path) -> None:
+    """By an older release, or by whoever opened the file otherwise: an erasure rewrites it without its unused parts."""
+    path = tmp_path / "s.db"
+    async with SqliteStore(path) as store:
+        await store.commit(turn(KEY))
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("pragma secure_delete=off")
+        db.execute("insert into messages values(1, 'a canary of old')")
+        db.execute("delete from messages where place=1")
+    assert found(tmp_path, ["a canary of old"])
+    async with SqliteStore(path) as store:
+        assert (await store.erase(KEY, why="asked")).remains == ()
+        assert found(tmp_path, ["a canary of old"]) == set()
 
 
 async def test_a_reader_elsewhere_is_told_of_and_the_log_emptied_later(tmp_path: Path) -> None:
