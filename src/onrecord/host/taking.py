@@ -168,10 +168,12 @@ async def _order(setup: Setup, running: Running, plan: Plan, base: Session | Non
             base_or_key = Session(key=row.session, owner=given.owner, digest_key=setup.effects.nonce())
     else:
         base_or_key = base
-    options = asked.options or (*decode_options(row.options, plan.options), *given.options)
+    own = asked.options or decode_options(row.options, plan.options)
+    named = {type(option) for option in own}  # what an input came with stands; `given` adds what it did not say
+    options = (*own, *(option for option in given.options if type(option) not in named))
     return Order(
         input=input, session=base_or_key, context=given.context if asked.context is None else asked.context,
-        options=tuple(options), history=_history(given.history if asked.history is None else asked.history),
+        options=options, history=_history(given.history if asked.history is None else asked.history),
         row=row.key, number=row.n, attempt=row.attempt, emit=draft.add, began=running.began,
         interrupted=running.interruption, was_read=lambda: draft.was_read, may_retry=bool(setup.retry),
     )  # fmt: skip
