@@ -99,14 +99,14 @@ def test_a_question_that_is_wrong_denies_the_call_and_the_session_stays_whole() 
 @pytest.mark.parametrize("key", [SessionKey(WRONG), SessionKey("ana", tenant=WRONG), SessionKey("ana", tenant=None)])  # type: ignore[arg-type]  # wrong on purpose
 def test_a_session_is_named_by_texts(key: SessionKey) -> None:
     """Also where it is loaded."""
-    with pytest.raises(UsageError, match="a session is named by a text, not by a"):
+    with pytest.raises(UsageError, match="a session is named by a text, not by "):
         Agent(ScriptedModel("ok")).turn_sync("Hello", session=key)
 
 
 async def test_a_store_says_what_it_takes() -> None:
     """A key is a text, and what is committed is the change of a result."""
     store = MemoryStore()
-    with pytest.raises(UsageError, match="named by a text, not by a int"):
+    with pytest.raises(UsageError, match="named by a text, not by int"):
         await store.load(WRONG)
     result = await Agent(ScriptedModel("ok")).turn("Hello", session="ana")
     for wrong in (result, result.session):

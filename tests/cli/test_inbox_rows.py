@@ -78,6 +78,21 @@ def test_each_row_is_a_line_with_its_state(path: Path, cli: Cli) -> None:
     ]
 
 
+@pytest.mark.parametrize(("rung", "told"), [(1, "failed once"), (3, "failed 3 times")])
+def test_how_often_a_row_failed_is_said_in_words(tmp_path: Path, cli: Cli, rung: int, told: str) -> None:
+    """Beside the attempts, which count crashes too."""
+    path = tmp_path / "talk.db"
+
+    async def fail() -> None:
+        async with SqliteStore(path) as store:
+            await store.put(said("waits"))
+            (row,) = await store.lease("in", "worker-1", ttl=60)
+            await store.again(row, due=datetime.now(UTC) + timedelta(hours=5, minutes=1), rung=rung)
+
+    asyncio.run(fail())
+    assert cli("inbox", "list", path).out.splitlines()[1].endswith(f"due in 5 h, 1 attempt, {told}")
+
+
 def test_rows_are_chosen_by_session_tenant_box_and_state(path: Path, cli: Cli) -> None:
     """A session without a tenant is that of no tenant."""
 

@@ -90,6 +90,16 @@ def test_a_person_is_erased_from_every_session_they_own_and_from_the_files(path:
     assert BIRD not in ran.out + ran.err
 
 
+def test_a_person_who_owns_nothing_is_told_of(path: Path, cli: Cli) -> None:
+    """A wrong name, or one that was erased already: erasing again is no mistake, so the exit code is 0."""
+    assert "owned" not in cli("store", "erase", path, "--person", "u1", "--why", WHY, "--yes").out
+    for who in ("u1", "u-one"):
+        ran = cli("store", "erase", path, "--person", who, "--why", WHY, "--yes")
+        assert (ran.code, ran.out.splitlines()[1:]) == (
+            0, [f"no session is owned by '{who}'; erased sessions have no owner any more"],
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

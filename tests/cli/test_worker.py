@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -135,18 +136,26 @@ def test_a_host_that_is_ready_is_served_as_it_is(folder: Path, cli: Cli) -> None
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("health", ["-", "health.json"])
 def test_it_serves_until_it_is_told_to_stop(folder: Path, cli: Cli, health: str) -> None:
-    """Its health is told at the start and at a signal, on standard error or in a file that is replaced."""
+    """Its health is told at the start, at a signal and at the end, on standard error or in a file that is replaced."""
     put(folder / "t.db", Said("one", key="1"))
     ran = cli("worker", "cli_paced:agent", "--store", "t.db", "--deliver", "cli_channel:last", "--health", health)
     assert (ran.code, ran.out) == (0, "")
-    *told, stopping = ran.err.splitlines()
-    assert stopping.startswith("onrecord worker: stopping; ")
+    told = [re.split("[,;]", line)[0].removeprefix("onrecord worker: ") for line in ran.err.splitlines()]
     if health == "-":
-        assert [line.partition(",")[0] for line in told] == ["onrecord worker: taken 0", "onrecord worker: taken 1"]
+        assert told == ["taken 0", "taken 1", "stopping", "taken 1"]
     else:
-        assert told == []
+        assert told == ["stopping"]
         assert json.loads((folder / health).read_bytes())["taken"] == 1
     assert [path.name for path in folder.glob(".onrecord-*")] == []
+
+
+def test_a_run_to_the_end_tells_its_health_in_a_file(folder: Path, cli: Cli) -> None:
+    """So that a crontab can be watched: what was taken and delivered, once all of it is."""
+    put(folder / "t.db", Said("one", key="1"), Said("two", key="2"))
+    ran = cli("worker", "cli_paced.py", "--store", "t.db", "--once", "--health", "health.json")
+    assert (ran.code, ran.err) == (0, "")
+    told = json.loads((folder / "health.json").read_bytes())
+    assert (told["taken"], told["delivered"], told["running"], told["due"]) == (2, 2, 0, 0)
 
 
 def test_a_health_file_that_cannot_be_written_is_told_at_once(folder: Path, cli: Cli) -> None:

@@ -23,6 +23,6 @@ def test_a_text_names_a_session_of_no_tenant() -> None:
 @pytest.mark.parametrize("given", [WRONG, None, SessionKey(WRONG), SessionKey("s", tenant=WRONG)])
 def test_what_names_no_session_is_refused(given: Any) -> None:
     """Both halves of a name are texts; the error says what to give."""
-    with pytest.raises(UsageError, match=r"named by a text, not by a (int|NoneType)") as refused:
+    with pytest.raises(UsageError, match=r"named by a text, not by (int|NoneType)") as refused:
         session_key(given)
     assert "SessionKey(" in refused.value.hint

@@ -1,5 +1,6 @@
 """Tables of the documentation that name things of the code name all of them, and nothing else."""
 
+import argparse
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ import onrecord
 from gates.report import ROOT
 from onrecord import errors
 from onrecord.cli.failure import EXIT_CODES
+from onrecord.cli.main import _parser
 from onrecord.conversation.messages import CallStatus
 from onrecord.models.names import PROVIDERS
 from onrecord.providers.openai_compatible import VENDORS
@@ -110,6 +112,21 @@ def test_the_table_of_exit_codes_is_that_of_the_help() -> None:
     """Number by number."""
     told = [row[0] for row in rows("guides/command-line.md", "| Exit code")]
     assert told == re.findall(r"^  (\d+) ", EXIT_CODES, re.MULTILINE)
+
+
+def test_the_reference_shows_the_help_of_every_command() -> None:
+    """Each once; that it is current is for the gate `help-pages`."""
+    shown = re.findall(r'^```text title="(onrecord .*) --help"$', (DOCS / "reference/cli.md").read_text(), re.MULTILINE)
+    assert sorted(shown) == sorted(commands("onrecord", _parser()))
+
+
+def commands(name: str, parser: argparse.ArgumentParser) -> Iterable[str]:
+    """The commands below a parser that have none below them."""
+    below = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield name
+    for word, one in (item for choices in below for item in choices.items()):
+        yield from commands(f"{name} {word}", one)
 
 
 def test_the_table_of_top_level_names_has_all_of_them() -> None:

@@ -111,6 +111,31 @@ async def test_options_survive_in_their_row() -> None:
         await settled(lambda: two(host))
 
 
+@pytest.mark.parametrize("accepted", ["here", "elsewhere"])
+async def test_an_option_of_the_input_stands_before_a_given_one(accepted: str) -> None:
+    """Whoever takes it: `given` fills in options that the input did not come with, and is no second voice."""
+    seen: list[Silenced | None] = []
+
+    class Sees:
+        async def direct(self, turn: Turn, stage: Stage) -> None:
+            seen.append(turn.option(Silenced))
+
+    async def given(session: SessionKey, input: object) -> Given[None]:
+        return Given(options=(Silenced("given"),))
+
+    effects = FakeEffects()
+    store = MemoryStore(clock=effects.now)
+    async with hosted(Agent("offline", director=Sees()), effects=effects, store=store, given=given) as host:
+        if accepted == "here":
+            await host.turn("s", "Again", options=[Silenced("own")])
+        else:
+            await store.put(await row_with(store, [Silenced("own")]))
+        await host.work(once=True)
+        await host.turn("s", "And again")
+        assert await host.pending("s") == []
+    assert seen == [Silenced("own"), Silenced("given")]
+
+
 async def row_with(store: MemoryStore, options: list[object]) -> Any:
     """A message with options, accepted by somebody who is gone."""
     from onrecord.conversation.inputs import Said

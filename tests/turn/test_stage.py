@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Ask
+from onrecord.conversation.outgoing import Wake
 from onrecord.conversation.usage import Usage
 from onrecord.errors import FeatureFailed, UsageError
 from onrecord.governance.rules import after_tool, before_tool
@@ -47,6 +49,23 @@ async def test_a_key_is_used_once_in_a_turn(verb: str) -> None:
     with pytest.raises(UsageError, match="the verb key 'k' is used twice in one turn") as refused:
         await played(script)
     assert refused.value.code == "key-reused"
+
+
+@pytest.mark.parametrize(
+    ("wake", "told"),
+    [
+        (Wake(key="", at=datetime(2026, 9, 20, 12, tzinfo=UTC)), "a wake needs a key"),
+        (Wake(key="w", at=datetime(2026, 9, 20, 12)), "the time of a wake has no UTC offset"),  # noqa: DTZ001 - on purpose
+    ],
+)
+async def test_a_wake_that_no_store_could_keep_is_refused_where_it_is_armed(wake: Wake, told: str) -> None:
+    """At the director's own line, and not by the commit."""
+
+    async def script(turn: Turn, stage: Stage) -> None:
+        stage.arm(wake)
+
+    with pytest.raises(UsageError, match=told):
+        await played(script)
 
 
 async def test_messages_are_known_by_their_verb() -> None:

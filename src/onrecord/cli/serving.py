@@ -99,6 +99,7 @@ class _Serving:
                     await self._say_stopping()
             finally:
                 await self.host.close(drain_s=self.args.drain)
+                await self._tell_last()
                 await self.host.store.close()
         return PIPE if self.printed.gone.is_set() else OK
 
@@ -152,6 +153,13 @@ class _Serving:
             aside(f"onrecord worker: {health}; {self.path}")
         else:
             _replace(Path(self.args.health), health, self.path)
+
+    async def _tell_last(self) -> None:
+        """What the whole run did. A run to the end of a crontab says nothing on standard error."""
+        if self.args.once and self.args.health == "-":
+            return
+        with suppress(StoreError, OSError):
+            await self._tell_health()
 
     async def _say_stopping(self) -> None:
         with suppress(StoreError):

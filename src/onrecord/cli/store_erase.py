@@ -35,6 +35,8 @@ def erase(args: argparse.Namespace) -> int:
         plural(done.rows, "row"),
     )  # fmt: skip
     screen.line(f"erased: {', '.join(counts)}", bold=True)
+    if args.person is not None and not done.sessions:
+        screen.line(f"no session is owned by {safe(args.person)!r}; erased sessions have no owner any more")
     for place in done.remains:
         told = (
             "in the log beside the file, since somebody reads it" if place == "log" else "in unused pages of the file"

@@ -158,7 +158,7 @@ def _states(row: Row, now: datetime) -> Iterator[str]:
     if row.attempt:
         yield plural(row.attempt, "attempt")
     if row.rung:
-        yield f"rung {row.rung}"
+        yield f"failed {'once' if row.rung == 1 else f'{row.rung} times'}"
     if row.cancel is not None:
         yield "told to stop"
 

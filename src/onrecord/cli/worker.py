@@ -22,7 +22,8 @@ signals:
   SIGUSR1          tell the health now, and not only each minute
 
 Without --deliver each message is a line of JSON on standard output, and counts as delivered once it is written.
-The health is a line on standard error, or a file of JSON that is replaced: numbers and the store, never content.
+The health is a line on standard error, or a file of JSON that is replaced: numbers and the store, never content. It
+is told at the start, each minute and at the end; with --once at the end, and only into a file.
 
 examples:
   onrecord worker my_package.agents:concierge --store talk.db --deliver my_package.channel:send

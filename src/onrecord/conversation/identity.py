@@ -35,7 +35,7 @@ def session_key(key: SessionKey | str) -> SessionKey:
     for part in parts:
         if not isinstance(part, str):
             raise UsageError(
-                f"a session is named by a text, not by a {type(part).__name__}",
+                f"a session is named by a text, not by {type(part).__name__}",
                 hint="give a text, or SessionKey(id, tenant=...)",
             )
     return key

@@ -41,7 +41,11 @@ class Outgoing(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, 
 
 
 class Wake(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A timer that a turn arms: at ``at`` the session takes a `Woke` with this key."""
+    """A timer that a turn arms: at ``at`` (with a UTC offset) the session takes a `Woke` with this key and payload.
+
+    It takes the place of another wake with its key, and of that with the key ``replaces``. ``session`` names another
+    session that takes it instead.
+    """
 
     key: str
     at: datetime

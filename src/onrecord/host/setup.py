@@ -44,7 +44,8 @@ def code_of(error: Exception) -> str:
 class Given(Struct, Generic[C], frozen=True, kw_only=True):
     """What a turn gets that the row does not hold: the context of its tools, more options, another history.
 
-    ``owner`` is whose a new session becomes.
+    Asked for before every take. What the caller of a turn gave, and options stored with its input, stand; this fills in
+    the rest. ``owner`` is whose a new session becomes, and what erasing a person goes by.
     """
 
     context: C | None = None

@@ -169,7 +169,8 @@ async def _order(setup: Setup, running: Running, plan: Plan, base: Session | Non
     else:
         base_or_key = base
     own = asked.options or decode_options(row.options, plan.options)
-    options = (*own, *(one for one in given.options if type(one) not in set(map(type, own))))
+    named = {type(option) for option in own}  # what an input came with stands; `given` adds what it did not say
+    options = (*own, *(option for option in given.options if type(option) not in named))
     return Order(
         input=input, session=base_or_key, context=given.context if asked.context is None else asked.context,
         options=options, history=_history(given.history if asked.history is None else asked.history),

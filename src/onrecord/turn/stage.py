@@ -188,6 +188,10 @@ class LiveStage:
         return Acted(call=call, value=value, error=error)
 
     def arm(self, wake: Wake, /) -> None:
+        if not _is_words(wake.key) or not wake.key:
+            raise UsageError("a wake needs a key, and it is a text", code="key-invalid")
+        if wake.at.utcoffset() is None:  # a store would refuse it, far from the line that is wrong
+            raise UsageError("the time of a wake has no UTC offset", hint="count from turn.first_now")
         if self._once("arm", wake):
             self.turn.note(WakeArmed(wake=wake))
             self.turn.wakes.append(wake)
