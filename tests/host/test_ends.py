@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from onrecord import Agent, Deny, ModelError, Said, ToolContext, TurnError, on_input, tool
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask, approved
-from onrecord.conversation.outgoing import Wake
+from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import MessageDenied, StoreError, TurnParked, UsageError
 from onrecord.host import Caller, Given
 from onrecord.record.kinds import TurnFailed
@@ -122,11 +123,13 @@ async def test_a_turn_that_no_store_could_keep_is_set_aside() -> None:
     """It would not fit the next time either; the next message is taken."""
 
     async def direct(turn: Turn, stage: Stage) -> None:
-        if isinstance(turn.input, Said) and turn.input.content == "poison":
-            stage.arm(Wake(key="w", at=turn.now.replace(tzinfo=None)))
-        await stage.say("Fine.", key="line")
+        centuries = isinstance(turn.input, Said) and turn.input.content == "poison"
+        await stage.say("Fine.", key="line", after_ms=10**13 if centuries else 0)
 
-    async with hosted(Agent(ScriptedModel(), director=Directed(direct))) as host:
+    async def deliver(session: SessionKey, message: Outgoing) -> None:
+        """Nothing is sent."""
+
+    async with hosted(Agent(ScriptedModel(), director=Directed(direct)), deliver=deliver) as host:
         with pytest.raises(StoreError):
             await host.turn("s", "poison")
         assert [row.dead for row in await rows(host)] == ["store-row"]
