@@ -16,7 +16,7 @@ from onrecord.session.memory import MemoryStore
 from onrecord.session.store import Store
 from onrecord.testing import FakeEffects
 
-__all__ = ("hosted", "kinds", "said", "settled")
+__all__ = ("hosted", "kinds", "said", "settled", "talk_is")
 
 S = SessionKey("s")
 
@@ -45,6 +45,11 @@ async def said(host: Host[Any, Any], session: str = "s") -> list[str]:
     held = await host.store.load(session)
     messages = () if held is None else held.conversation.messages
     return [m.text for m in messages if isinstance(m, (UserMessage, AssistantMessage))]
+
+
+async def talk_is(host: Host[Any, Any], texts: list[str], session: str = "s") -> bool:
+    """Whether a session holds these texts."""
+    return await said(host, session) == texts
 
 
 async def settled(is_so: Callable[[], Any]) -> None:

@@ -87,6 +87,22 @@ async def test_a_turn_that_paused_comes_with_its_question() -> None:
         assert done.entries[0].turn == paused.entries[0].turn
 
 
+@pytest.mark.parametrize("key", ["m2", None])
+async def test_a_message_that_counts_as_an_answer_comes_with_the_turn_that_had_asked(key: str | None) -> None:
+    """With the channel's id and without one; to the sender it is no different from an answer."""
+
+    @tool
+    def name() -> Ask:
+        """Asks."""
+        return Ask("Your name?", on_message="answer")
+
+    agent = Agent(ScriptedModel(call("name"), "Hello Ana."), tools=[name])
+    async with full() as host:
+        await taken_by(host, agent, Said("Hi", key="m1"))
+        done = await taken_by(host, agent, Said("Ana", key=key))
+        assert (done.status, done.text) == ("answered", "Hello Ana.")
+
+
 async def test_a_turn_that_failed_says_so() -> None:
     """Its error was told where it ran; here its status is."""
     async with full() as host:

@@ -19,7 +19,7 @@ from onrecord.session.memory import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn
-from tests.host.hosting import hosted, kinds, said, settled
+from tests.host.hosting import hosted, kinds, said, settled, talk_is
 from tests.turn.directing import Directed
 from tests.turn.interrupting.live import WAIT, Halting
 
@@ -44,11 +44,6 @@ async def test_a_model_that_failed_is_tried_again_after_a_while() -> None:
         assert await kinds(host) == []
         effects.advance(seconds=61)
         await settled(lambda: talk_is(host, ["Hi", "Back."]))
-
-
-async def talk_is(host: Any, texts: list[str]) -> bool:
-    """Whether the session holds these texts."""
-    return await said(host) == texts
 
 
 async def test_a_provider_that_says_when_is_not_asked_before() -> None:

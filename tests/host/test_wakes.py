@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -14,15 +13,10 @@ from onrecord.record.kinds import TurnOpened
 from onrecord.testing import FakeEffects, ScriptedModel
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn
-from tests.host.hosting import hosted, said, settled
+from tests.host.hosting import hosted, settled, talk_is
 from tests.turn.directing import Directed
 
 pytestmark = pytest.mark.integration
-
-
-async def talk_is(host: Any, texts: list[str]) -> bool:
-    """Whether the session holds these texts."""
-    return await said(host) == texts
 
 
 async def test_a_wake_comes_when_it_is_due() -> None:

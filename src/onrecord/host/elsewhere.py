@@ -35,11 +35,7 @@ async def result_elsewhere(store: Store, row: Row, since: int, known: Session | 
     found = list[Entry]()
     turn = turn_id(row.session, row.key, row.n)
     async for entry in store.entries(row.session, after=since - 1):
-        if (
-            isinstance(entry.body, TurnResumed)
-            and isinstance(row.body, Answered)
-            and entry.body.answer.key == row.body.key
-        ):
+        if isinstance(entry.body, TurnResumed) and _resumes(row, entry.body):
             turn, found = entry.turn, []
         if entry.turn == turn:
             if found and found[-1].take != entry.take:
@@ -66,6 +62,13 @@ async def result_elsewhere(store: Store, row: Row, since: int, known: Session | 
         lines=tuple(body.line for body in bodies if isinstance(body, OutcomeFiled)),
         llm_calls=sum(isinstance(body, ModelRequested) for body in bodies),
     )  # fmt: skip
+
+
+def _resumes(row: Row, body: TurnResumed) -> bool:
+    """Whether a paused turn went on with this row: an answer, or a message that counts as one."""
+    if isinstance(row.body, Said):
+        return body.input_key == row.key if row.body.key else body.answer.value == row.body.content
+    return isinstance(row.body, Answered) and body.answer.key == row.body.key
 
 
 def _armed(bodies: Sequence[Body], session: SessionKey) -> tuple[Wake, ...]:
