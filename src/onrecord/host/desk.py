@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Input, Interruption, Said, as_input, check_interruption, row_key
@@ -63,6 +63,8 @@ class Desk:
 
     async def send(self, session: SessionKey | str, input: str | Input, busy: Busy, asked: Asked) -> Ticket[Any]:
         """Accepts an input. SessionBusy when it was to be refused while the session is busy."""
+        if busy not in get_args(Busy):
+            raise UsageError(f"busy={busy!r} says nothing", hint="it is 'queue', 'supersede' or 'reject'")
         given = as_input(input)
         plan = self.setup.plan_of(given)
         if asked.options:
