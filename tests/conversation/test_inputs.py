@@ -20,6 +20,7 @@ from onrecord.conversation.inputs import (
     Woke,
     approved,
     check_input,
+    check_interruption,
     declined,
     input_key,
     row_key,
@@ -100,6 +101,13 @@ def test_text_that_is_no_unicode_is_refused(text: str) -> None:
     """Halves of pairs, and two of them as well: no file could hold them."""
     with pytest.raises(UsageError, match="not valid Unicode"):
         check_input(Said(text))
+
+
+def test_only_an_interruption_interrupts() -> None:
+    """A word is refused by name, with what to pass in its place."""
+    with pytest.raises(UsageError, match="an interruption is no str") as refused:
+        check_interruption("stop")  # type: ignore[arg-type]  # wrong on purpose
+    assert "Interruption" in refused.value.hint
 
 
 def test_replays_are_recognised_by_keys_that_come_from_outside() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from onrecord import Agent, Happened, Said, Started
-from onrecord.errors import SessionBusy, UsageError
+from onrecord import Agent, Happened, Host, Said, Started
+from onrecord.errors import ConfigurationError, SessionBusy, UsageError
 from onrecord.testing import ScriptedModel
 from tests.host.hosting import hosted, kinds, said, settled
 from tests.turn.interrupting.live import WAIT, Halting
@@ -215,3 +216,37 @@ async def test_what_waits_when_a_host_closes_is_taken_by_the_next() -> None:
         async with hosted(Agent(model), store=host.store) as other:
             await other.send("s", Said("Two", key="2"))
             await settled(lambda: said_is(other, ["One", "Now.", "Two", "Then."]))
+
+
+def plain(session: object, about: object) -> None:
+    """A function that nobody can await."""
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"agent": "offline"}, "a host runs an Agent, not str"),
+        ({"store": "talk.db"}, "in a store, not in str"),
+        ({"given": plain}, "given= of a host is no async function"),
+        ({"deliver": plain}, "deliver= of a host is no async function"),
+        ({"deliver": "module:send"}, "deliver= of a host is no async function"),
+    ],
+)
+def test_what_cannot_be_a_part_of_a_host_is_refused_when_it_is_made(parts: dict[str, Any], told: str) -> None:
+    """Not by the first turn, whose row would be set aside, nor by the first message, tried again for hours."""
+    with pytest.raises(ConfigurationError, match=told) as refused:
+        Host(**{"agent": Agent(ScriptedModel()), **parts})
+    assert refused.value.hint
+
+
+async def test_a_channel_may_be_any_object_whose_call_can_be_awaited() -> None:
+    """A lambda before an async function, as well as an object."""
+    sent: list[str] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message.text)
+
+    async with hosted(Agent(ScriptedModel("Yes.")), deliver=lambda _, message: send(message)) as host:
+        await host.turn("s", "Hello?")
+        await host.work(once=True)
+    assert sent == ["Yes."]

@@ -34,7 +34,7 @@ class Watched(MemoryStore):
         return await super().lease(box, owner, ttl=ttl, limit=limit, session=session)
 
     async def rows(
-        self, box: Box, session: SessionKey | None = None, /, *, after: int = 0, limit: int = 1000
+        self, box: Box, session: SessionKey | str | None = None, /, *, after: int = 0, limit: int = 1000
     ) -> list[Row]:
         self.asked.append("rows")
         return await super().rows(box, session, after=after, limit=limit)

@@ -232,6 +232,9 @@ def check_input(input: Input) -> None:
 
 def check_interruption(by: Interruption) -> None:
     """UsageError for an interruption that could not be read again, or whose ``heard`` is no offset."""
+    given: object = by
+    if not isinstance(given, Interruption):
+        raise UsageError(f"an interruption is no {type(given).__name__}", hint="pass an Interruption")
     wrong = _unreadable(by, Interruption)
     if not wrong and by.heard is not None and by.heard < 0:
         wrong = "its heard= is less than 0"

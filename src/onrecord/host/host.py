@@ -18,7 +18,7 @@ from onrecord.host.keeping import Keeping
 from onrecord.host.live import LiveItem, Place
 from onrecord.host.questions import SPEAKER, Caller, check_audience
 from onrecord.host.running import Asked, Ticket
-from onrecord.host.setup import LADDER, Deliver, Give, Setup
+from onrecord.host.setup import LADDER, Deliver, Give, Setup, check_parts
 from onrecord.session.inbox import Busy, Row
 from onrecord.session.memory import MemoryStore
 from onrecord.session.store import Store
@@ -51,6 +51,7 @@ class Host(Keeping, Generic[C, O]):
         retry: Sequence[float] = LADDER, turns: int = 64, hot: int = 256, lease_s: float = 15.0, poll_s: float = 1.0,
         only: SessionKey | str | None = None, effects: Effects = _PLAIN,
     ) -> None:  # fmt: skip
+        check_parts(agent, store, given, deliver)
         self.agent = agent
         self.store: Store = MemoryStore(bodies=agent.plan.codec.kinds.values()) if store is None else store
         plans = {name: other.plan for name, other in (agents or {}).items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,6 +10,7 @@ from typing import Any, Generic, TypeVar, cast, get_args
 
 from msgspec import Struct
 
+from onrecord.agent import Agent
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Input, Said, Woke
@@ -23,7 +25,7 @@ from onrecord.session.store import Store
 from onrecord.turn.effects import Effects
 from onrecord.turn.plan import Plan
 
-__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "agent_of", "code_of", "log")
+__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "agent_of", "check_parts", "code_of", "log")
 
 C = TypeVar("C")
 
@@ -56,6 +58,26 @@ class Given(Struct, Generic[C], frozen=True, kw_only=True):
 
 Give = Callable[[SessionKey, Input], Awaitable[Given[Any]]]
 Deliver = Callable[[SessionKey, Outgoing], Awaitable[None]]
+
+
+def check_parts(agent: object, store: object, given: object, deliver: object) -> None:
+    """ConfigurationError for what cannot be a part of a host: when it is made, not when a turn needs it."""
+    if not isinstance(agent, Agent):
+        raise ConfigurationError(f"a host runs an Agent, not {type(agent).__name__}", hint='Agent("offline") makes one')
+    if store is not None and not hasattr(store, "lease"):
+        raise ConfigurationError(
+            f"a host keeps its sessions in a store, not in {type(store).__name__}", hint="SqliteStore(path) makes one"
+        )
+    for name, called in (("given", given), ("deliver", deliver)):
+        if called is not None and (not callable(called) or _is_plain(called)):
+            raise ConfigurationError(f"{name}= of a host is no async function", hint="declare it with async def")
+
+
+def _is_plain(called: object) -> bool:
+    """A function with ``def``. What a lambda or an object returns is not known before it is called."""
+    if not inspect.isroutine(called) or inspect.iscoroutinefunction(called):
+        return False
+    return getattr(called, "__name__", "") != "<lambda>"
 
 
 class Setup(Struct, frozen=True, kw_only=True):

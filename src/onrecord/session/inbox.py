@@ -166,7 +166,7 @@ class Rows(Protocol):
         """Sets a leased row aside as dead: visible, and in nobody's way. False where the lease was lost."""
         ...
 
-    async def revive(self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None) -> int:
+    async def revive(self, box: Box, session: SessionKey | str, /, *, keys: Sequence[str] | None = None) -> int:
         """Makes parked rows due at once, as if they had never been tried (None: all of the session). How many.
 
         They keep their numbers and go on counting attempts, as clean ones.
@@ -174,14 +174,15 @@ class Rows(Protocol):
         ...
 
     async def rows(
-        self, box: Box, session: SessionKey | None = None, /, *, after: int = 0, limit: int = 1000
+        self, box: Box, session: SessionKey | str | None = None, /, *, after: int = 0, limit: int = 1000
     ) -> list[Row]:
         """Rows in order of their numbers, behind ``after``, parked ones included."""
         ...
 
     async def cancel(
-        self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None, by: Interruption | None = None
-    ) -> int:
+        self, box: Box, session: SessionKey | str, /, *, keys: Sequence[str] | None = None,
+        by: Interruption | None = None,
+    ) -> int:  # fmt: skip
         """Deletes rows that nobody has leased, parked ones too (None: all of the session). How many.
 
         With ``by`` nothing is deleted: rows that are not parked are marked, leased or not, and one marked before keeps

@@ -90,24 +90,26 @@ class _MemoryRows:
         with self._open():
             return memory_leasing.park(self._table, row, why)
 
-    async def revive(self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None) -> int:
+    async def revive(self, box: Box, session: SessionKey | str, /, *, keys: Sequence[str] | None = None) -> int:
         """Makes parked rows due at once."""
         with self._open():
-            return memory_leasing.revive(self._table, box, session, keys)
+            return memory_leasing.revive(self._table, box, session_key(session), keys)
 
     async def rows(
-        self, box: Box, session: SessionKey | None = None, /, *, after: int = 0, limit: int = 1000
+        self, box: Box, session: SessionKey | str | None = None, /, *, after: int = 0, limit: int = 1000
     ) -> list[Row]:
         """Rows in order of their numbers, behind ``after``."""
+        key = None if session is None else session_key(session)
         with self._open():
-            return memory_rows.rows_behind(self._table, box, session, after, limit)
+            return memory_rows.rows_behind(self._table, box, key, after, limit)
 
     async def cancel(
-        self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None, by: Interruption | None = None
-    ) -> int:
+        self, box: Box, session: SessionKey | str, /, *, keys: Sequence[str] | None = None,
+        by: Interruption | None = None,
+    ) -> int:  # fmt: skip
         """Deletes rows that nobody has leased, or marks them."""
         with self._open():
-            return memory_rows.cancel(self._table, box, session, keys, by)
+            return memory_rows.cancel(self._table, box, session_key(session), keys, by)
 
     async def next_due(self, box: Box, /) -> datetime | None:
         """When something may next be leased."""

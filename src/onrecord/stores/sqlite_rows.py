@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Interruption
 from onrecord.errors import StoreError
 from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, check_lease, check_reason, encode_mark
@@ -90,34 +90,38 @@ class SqliteRows:
         check_reason(why)
         return await self._act(lambda connection, _: leases.take_away(connection, row, why))
 
-    async def revive(self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None) -> int:
+    async def revive(self, box: Box, session: SessionKey | str, /, *, keys: Sequence[str] | None = None) -> int:
         """Makes parked rows due at once."""
+        key = session_key(session)
         chosen = None if keys is None else tuple(keys)
 
         def act(connection: sqlite3.Connection, now: int) -> int:
             with transaction(connection):
-                return leases.revive(connection, box, session, chosen, now)
+                return leases.revive(connection, box, key, chosen, now)
 
         return await self._act(act)
 
     async def rows(
-        self, box: Box, session: SessionKey | None = None, /, *, after: int = 0, limit: int = 1000
+        self, box: Box, session: SessionKey | str | None = None, /, *, after: int = 0, limit: int = 1000
     ) -> list[Row]:
         """Rows in order of their numbers, behind ``after``."""
-        return await self._act(lambda connection, _: self._decoded(leases.rows(connection, box, session, after, limit)))
+        key = None if session is None else session_key(session)
+        return await self._act(lambda connection, _: self._decoded(leases.rows(connection, box, key, after, limit)))
 
     async def cancel(
-        self, box: Box, session: SessionKey, /, *, keys: Sequence[str] | None = None, by: Interruption | None = None
-    ) -> int:
+        self, box: Box, session: SessionKey | str, /, *, keys: Sequence[str] | None = None,
+        by: Interruption | None = None,
+    ) -> int:  # fmt: skip
         """Deletes rows that nobody has leased, or marks them."""
+        key = session_key(session)
         chosen = None if keys is None else tuple(keys)
-        mark = None if by is None else self._mark(session, by)
+        mark = None if by is None else self._mark(key, by)
 
         def act(connection: sqlite3.Connection, now: int) -> int:
             with transaction(connection):
                 if mark is not None:
-                    return leases.mark(connection, box, session, chosen, mark)
-                return leases.cancel(connection, box, session, chosen, now)
+                    return leases.mark(connection, box, key, chosen, mark)
+                return leases.cancel(connection, box, key, chosen, now)
 
         return await self._act(act)
 

@@ -108,6 +108,18 @@ class ParksRows:
             assert await stored(store, waiting) == waiting
             assert all(one.dead for one in await store.rows("in", SessionKey("other")))
 
+    async def test_rows_are_asked_for_by_a_plain_name_too(self, make_store: MakeStore) -> None:
+        """A text names a session of no tenant, as it does for `load`."""
+        async with opened(make_store, SetClock()) as store:
+            for name in ("s", "other"):
+                await accepted(store, row("one", name))
+                assert await store.park(await taken(store, session=name), why="attempts")
+            assert [one.session for one in await store.rows("in", "s")] == [S]
+            assert await store.revive("in", "s") == 1
+            assert await store.cancel("in", "s") == 1
+            assert await store.rows("in", "s") == []
+            assert len(await store.rows("in")) == 1
+
     async def test_revived_messages_go_ahead_of_later_ones(self, make_store: MakeStore) -> None:
         """Numbers decide, as if they had been put again."""
         clock = SetClock()
