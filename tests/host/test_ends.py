@@ -368,15 +368,6 @@ async def test_what_nobody_read_is_taken_again_after_a_conflict() -> None:
         assert await said(host) == ["Hi", "Hello.", "Meanwhile", "Beside.", "And?", "New."]
 
 
-async def test_an_agent_is_chosen_by_name() -> None:
-    """A name that nobody has parks the row: it would have none tomorrow either."""
-    async with hosted(Agent(ScriptedModel("Main.")), agents={"sales": Agent(ScriptedModel("Sales."))}) as host:
-        assert (await host.turn("s", Said("Hi", agent="sales"))).text == "Sales."
-        with pytest.raises(UsageError) as told:
-            await host.send("s", Said("Hi", agent="nobody"))
-        assert told.value.code == "unknown-agent"
-
-
 async def test_failures_that_are_no_model_s_do_not_stop_the_host() -> None:
     """A tool's own crash is a tool result; a director's is FeatureFailed, stored and told."""
 

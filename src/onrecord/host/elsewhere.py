@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from onrecord.conversation.inputs import Answered, Said, turn_id
+from onrecord.conversation.inputs import Answered, Interruption, Said, turn_id
 from onrecord.conversation.outgoing import Outcome, Wake
-from onrecord.record.entry import Entry
+from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import (
+    HistoryChanged,
     ModelRequested,
     OutcomeFiled,
     TextSaid,
@@ -31,11 +32,7 @@ async def result_elsewhere(store: Store, row: Row, since: int) -> TurnResult[Any
     found = list[Entry]()
     turn = turn_id(row.session, row.key, row.n)
     async for entry in store.entries(row.session, after=since - 1):
-        if (
-            isinstance(entry.body, TurnResumed)
-            and isinstance(row.body, Answered)
-            and entry.body.answer.key == row.body.key
-        ):
+        if _is_led_to(entry.body, row):
             turn, found = entry.turn, []
         if entry.turn == turn:
             if found and found[-1].take != entry.take:
@@ -43,9 +40,12 @@ async def result_elsewhere(store: Store, row: Row, since: int) -> TurnResult[Any
             found.append(entry)
     session = await store.load(row.session)
     if not found:
+        body = row.body
+        is_seen = isinstance(body, Interruption) and session is not None and body.id in session.interruptions
         line = Outcome(
-            kind="input", status="ignored", code="not-taken", key=row.key, message="withdrawn, or taken before"
-        )
+            kind="input", status="ignored", code="seen" if is_seen else "not-taken", key=row.key,
+            message="withdrawn, or taken before",
+        )  # fmt: skip
         return TurnResult(status="ignored", session=session, changed=False, base=session, lines=(line,))
     bodies = [entry.body for entry in found]
     status = _status(found[-1])
@@ -63,6 +63,16 @@ async def result_elsewhere(store: Store, row: Row, since: int) -> TurnResult[Any
         lines=tuple(body.line for body in bodies if isinstance(body, OutcomeFiled)),
         llm_calls=sum(isinstance(body, ModelRequested) for body in bodies),
     )  # fmt: skip
+
+
+def _is_led_to(body: Body, row: Row) -> bool:
+    """Whether this is what the row led to, under the name of another turn or under one of its own."""
+    given = row.body
+    if isinstance(body, TurnResumed):
+        return body.row == row.key or (isinstance(given, Answered) and body.answer.key == given.key)
+    if isinstance(body, TurnInterrupted):
+        return isinstance(given, Interruption) and body.id == given.id
+    return isinstance(body, HistoryChanged) and body == given
 
 
 def _status(end: Entry) -> Status:

@@ -15,9 +15,11 @@ from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import ConfigurationError, OnrecordError, UsageError
 from onrecord.jsonio import Json
+from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.turn.effects import Effects
 from onrecord.turn.plan import Plan
+from onrecord.turn.take import answer_of
 
 __all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "code_of", "log")
 
@@ -75,6 +77,13 @@ class Setup(Struct, frozen=True, kw_only=True):
             raise ConfigurationError("turns=, lease_s= and poll_s= of a host are greater than 0")
         if any(wait < 0 for wait in self.retry):
             raise ConfigurationError("retry= of a host holds seconds, none of them negative")
+
+    def plan_over(self, input: Input, session: Session | None) -> Plan:
+        """The agent that takes the input there: whoever asked goes on with the answer."""
+        pending = None if session is None else session.pending
+        if pending is not None and answer_of(input, pending) is not None:
+            return self.plan_of(pending.input)
+        return self.plan_of(input)
 
     def plan_of(self, input: Input) -> Plan:
         """The agent that the input asks for by name, or the host's own. UsageError for a name nobody has."""

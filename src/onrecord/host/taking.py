@@ -135,7 +135,7 @@ async def _taken(
     """One take. What is to be stored of it, and the error it ended with; or the row is given back or parked."""
     row = running.row
     try:
-        plan = setup.plan_of(input)
+        plan = setup.plan_over(input, base)
         order = await _order(setup, running, plan, base, input)
         return await take(plan, order, setup.effects), None
     except ModelError as error:
