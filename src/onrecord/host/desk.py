@@ -127,14 +127,15 @@ class Desk:
         """Stops the turn where it runs; else files a row that cuts the closed one."""
         check_interruption(by)
         worker, key = self.start(), named(session)
-        running = worker.takes.running_in(key)
-        if running is not None and _is_meant(running, by) and running.interrupt(by):
-            await self._gone(worker, running)
-        elif running is None:
-            await self._mark_elsewhere(key, by)
-        held = await self._store.load(key, known=self.hot.get(key))
-        if held is not None and by.id in held.interruptions:
-            return "recorded" if running is not None else "seen"
+        running, stops = worker.takes.running_in(key), False
+        if running is not None and _is_meant(running, by):
+            stops = running.interrupt(by)
+            if stops or running.interruption == by:  # the same once more while it is being recorded
+                await self._gone(running)
+        elif running is None and not await self._is_known(key, by):
+            stops = await self._mark_elsewhere(key, by)
+        if await self._is_known(key, by):
+            return "recorded" if stops else "seen"
         if not by.turn:
             return "unknown"
         row = Row(session=key, box="in", key=f"interruption::{by.id}", body=by)
@@ -142,21 +143,25 @@ class Desk:
         code = result.lines[0].code if result.lines else ""
         return "recorded" if not code else "seen" if code == "seen" else "unknown"
 
-    async def _gone(self, worker: Worker, running: Running) -> None:
+    async def _is_known(self, key: SessionKey, by: Interruption) -> bool:
+        """Whether the session has an interruption of this id on its record."""
+        held = await self._store.load(key, known=self.hot.get(key))
+        return held is not None and by.id in held.interruptions
+
+    async def _gone(self, running: Running) -> None:
         """Until the running take has ended."""
         if running.task is not None and not running.task.done():
             await asyncio.wait([running.task])
 
-    async def _mark_elsewhere(self, key: SessionKey, by: Interruption) -> None:
-        """Marks the row that another process takes, and waits until it is gone."""
+    async def _mark_elsewhere(self, key: SessionKey, by: Interruption) -> bool:
+        """Marks the row that another process takes, and waits until it is gone. Whether there was one to mark."""
+        marked = False
         while True:
             rows = [r for r in await self._store.rows("in", key) if r.owner and not r.dead and _names(r, by)]
-            if not rows:
-                return
+            if not rows or (rows[0].cancel is not None and rows[0].cancel.id != by.id):
+                return marked
             if rows[0].cancel is None:
-                await self._store.cancel("in", key, keys=[rows[0].key], by=by)
-            elif rows[0].cancel.id != by.id:
-                return
+                marked = await self._store.cancel("in", key, keys=[rows[0].key], by=by) > 0
             await asyncio.sleep(self.setup.poll_s / 4)
 
     # ---- what waits

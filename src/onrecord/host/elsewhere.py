@@ -20,6 +20,7 @@ from onrecord.record.kinds import (
     WakeArmed,
 )
 from onrecord.session.inbox import Row
+from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.turn.result import Status, TurnResult
 from onrecord.turn.saying import message_of
@@ -40,12 +41,7 @@ async def result_elsewhere(store: Store, row: Row, since: int) -> TurnResult[Any
             found.append(entry)
     session = await store.load(row.session)
     if not found:
-        body = row.body
-        is_seen = isinstance(body, Interruption) and session is not None and body.id in session.interruptions
-        line = Outcome(
-            kind="input", status="ignored", code="seen" if is_seen else "not-taken", key=row.key,
-            message="withdrawn, or taken before",
-        )  # fmt: skip
+        line = _line(row, session)
         return TurnResult(status="ignored", session=session, changed=False, base=session, lines=(line,))
     bodies = [entry.body for entry in found]
     status = _status(found[-1])
@@ -62,6 +58,16 @@ async def result_elsewhere(store: Store, row: Row, since: int) -> TurnResult[Any
         question=last.pending.question if isinstance(last, TurnPaused) else None,
         lines=tuple(body.line for body in bodies if isinstance(body, OutcomeFiled)),
         llm_calls=sum(isinstance(body, ModelRequested) for body in bodies),
+    )  # fmt: skip
+
+
+def _line(row: Row, session: Session | None) -> Outcome:
+    """What is told of a row that left nothing."""
+    body = row.body
+    if isinstance(body, Interruption) and session is not None and body.id in session.interruptions:
+        return Outcome(kind="input", status="ignored", code="seen", key=row.key, message="nothing to change")
+    return Outcome(
+        kind="input", status="ignored", code="not-taken", key=row.key, message="withdrawn, or taken before"
     )  # fmt: skip
 
 

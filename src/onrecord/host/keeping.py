@@ -85,8 +85,11 @@ class Keeping:
         about = what if isinstance(what, Identity) else named(what)
         done = await desk.setup.store.erase(about, messages=messages, why=why)
         for running in list(worker.takes.running.values()):
-            if running.is_about(about):
-                running.lose()
+            if not running.is_about(about):
+                continue
+            running.stop()  # what of it is not erased is taken anew
+            if isinstance(about, Identity) and running.is_new:  # no store knows yet whose session that becomes
+                done += await desk.setup.store.erase(running.row.session, why=why)
         desk.hot.drop_about(about)
         worker.tell(gone=True)
         await forget(desk.setup, about)

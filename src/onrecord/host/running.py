@@ -62,9 +62,14 @@ class Running:
         if self.is_lost or self.is_stopped:
             raise asyncio.CancelledError
 
+    @property
+    def is_new(self) -> bool:
+        """Whether its turn is the first of a session, which is not stored yet."""
+        return self.turn is not None and self.turn.session.version == 0
+
     def is_about(self, what: SessionKey | Identity) -> bool:
         """Whether it takes place in that session, or in one of that person."""
-        return is_about(what, self.row.session, self.session)
+        return is_about(what, self.row.session, self.base)
 
     def began(self, turn: Turn) -> None:
         """The take has opened its turn."""
@@ -80,15 +85,27 @@ class Running:
         self.has_ended = False
         self.draft.deltas.clear()
 
+    @property
+    def base(self) -> Session | None:
+        """The session that the take began with, as far as it is known by now."""
+        return self.session if self.turn is None else self.turn.session
+
     def interrupt(self, by: Interruption) -> bool:
-        """Stops the take, also one that is about to begin; False where it has ended, or is stopped already."""
-        if self.has_ended:
+        """Stops the take, also one that is about to begin; False where it has ended, or is stopped already.
+
+        False too for one that the session knows: it stopped a turn before this one.
+        """
+        if self.has_ended or self.interruption is not None or _was_seen(by, self.base):
             return False
-        if self.turn is not None:
-            return self.turn.interrupt(by)
-        taken = self.interruption is None
-        self.interruption = self.interruption or by
-        return taken
+        if self.turn is not None and not self.turn.interrupt(by):
+            return False
+        self.interruption = by  # a take that begins anew is stopped too
+        return True
+
+    def due_interruption(self, base: Session | None) -> Interruption | None:
+        """What stops the take once it has begun, unless it stopped a turn before this one."""
+        by = self.interruption
+        return None if by is None or _was_seen(by, base) else by
 
     def lose(self) -> None:
         """Somebody else has the row now: the take is left, and nothing of it is stored."""
@@ -96,7 +113,7 @@ class Running:
         self._leave()
 
     def stop(self) -> None:
-        """The host closes: the take is left, and its row given back."""
+        """The take is left, and its row given back: the host closes, or what it began with is erased."""
         self.is_stopped = True
         self._leave()
 
@@ -104,6 +121,11 @@ class Running:
         # Once it is being stored, the store decides: it compares leases, and finishes what it began.
         if self.task is not None and self.has_begun and not self.has_ended:
             self.task.cancel()
+
+
+def _was_seen(by: Interruption, base: Session | None) -> bool:
+    """Whether this stopped a turn before. A message that supersedes others stops as many as there are."""
+    return base is not None and by.cause != "superseded" and by.id in base.interruptions
 
 
 class Ticket(Generic[O]):
