@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import math
+from collections.abc import AsyncGenerator, Collection, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Input, Interruption, Said, as_input, check_interruption, row_key
@@ -16,8 +19,10 @@ from onrecord.host.live import Draft, Live, LiveItem, Place
 from onrecord.host.row_options import encode_options
 from onrecord.host.running import Asked, Running, Ticket, name_of
 from onrecord.host.setup import Setup
+from onrecord.host.taking import as_history
 from onrecord.host.tickets import Tickets
 from onrecord.host.worker import Worker
+from onrecord.jsonio import writable
 from onrecord.session.inbox import Busy, Row, superseded
 from onrecord.turn.options import checked_options
 from onrecord.turn.result import TurnResult
@@ -63,7 +68,11 @@ class Desk:
 
     async def send(self, session: SessionKey | str, input: str | Input, busy: Busy, asked: Asked) -> Ticket[Any]:
         """Accepts an input. SessionBusy when it was to be refused while the session is busy."""
+        if busy not in get_args(Busy):
+            raise UsageError(f"busy={busy!r} is unknown", hint="use 'queue', 'supersede' or 'reject'")
         given = as_input(input)
+        if asked.history is not None:
+            asked = replace(asked, history=as_history(asked.history))
         plan = self.setup.plan_of(given)
         if asked.options:
             checked_options(asked.options, plan.options)
@@ -173,6 +182,9 @@ class Desk:
     async def cancel(self, session: SessionKey | str, keys: Sequence[str] | None) -> int:
         """Deletes what nobody has leased."""
         worker, key = self.start(), named(session)
+        given: object = keys
+        if given is not None and (isinstance(given, str) or not _are_texts(given)):
+            raise UsageError("keys= takes several keys of rows", hint="write keys=[row.key]")
         count = await self._store.cancel("in", key, keys=keys)
         worker.tell(gone=True)  # whoever waits for one of them learns that it is gone
         return count
@@ -180,6 +192,12 @@ class Desk:
     def live(self, session: SessionKey | str, after: int, place: Place | None) -> AsyncGenerator[LiveItem, None]:
         """What happens in a session."""
         worker, key = self.start(), named(session)
+        told: tuple[object, object] = (after, place)
+        if not isinstance(told[0], int) or not isinstance(told[1], Place | None):
+            raise UsageError(
+                "live takes after= as a number and place= as a Place",
+                hint="give entry.seq of the last Committed, and place of the last Progress",
+            )
 
         def running() -> Draft | None:
             taken = worker.takes.running_in(key)
@@ -190,7 +208,10 @@ class Desk:
     # ---- its end
 
     async def close(self, drain_s: float) -> None:
-        """Ends the worker."""
+        """Ends the worker. UsageError, and it goes on, for a time that is none."""
+        told: object = drain_s
+        if not isinstance(told, (int, float)) or math.isnan(told):
+            raise UsageError("drain_s= of a host is a number of seconds", hint="close(drain_s=0) waits for nothing")
         self._closed = True
         if self._worker is not None and not self.closed.is_set():
             await self._worker.close(drain_s)
@@ -198,11 +219,17 @@ class Desk:
 
 
 def named(session: SessionKey | str) -> SessionKey:
-    """The key of a session. UsageError for a blank one."""
+    """The key of a session. UsageError for a blank one, and for one that nobody could store."""
     key = session_key(session)
+    if writable(key.id) != key.id or writable(key.tenant) != key.tenant:
+        raise UsageError("the name of a session is not valid Unicode", hint="it holds half of a surrogate pair")
     if not key.id.strip():
         raise UsageError("a session needs a name that is not blank", hint='such as "whatsapp:+55 11 5555"')
     return key
+
+
+def _are_texts(given: object) -> bool:
+    return isinstance(given, Collection) and all(isinstance(one, str) for one in given)
 
 
 def _is_meant(running: Running, by: Interruption) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -21,9 +22,11 @@ from onrecord.turn.effects import Effects
 from onrecord.turn.plan import Plan
 from onrecord.turn.take import answer_of
 
-__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "code_of", "log")
+__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "code_of", "is_count", "log")
 
 C = TypeVar("C")
+
+_DAY, _DECADE = 86_400.0, 315_360_000.0
 
 log = logging.getLogger("onrecord.host")
 
@@ -73,10 +76,15 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """ConfigurationError for figures that cannot work."""
-        if self.turns < 1 or self.lease_s <= 0 or self.poll_s <= 0:
-            raise ConfigurationError("turns=, lease_s= and poll_s= of a host are greater than 0")
-        if any(wait < 0 for wait in self.retry):
-            raise ConfigurationError("retry= of a host holds seconds, none of them negative")
+        if not is_count(self.turns, 1) or not all(0 < some <= _DAY for some in _seconds(self.lease_s, self.poll_s)):
+            raise ConfigurationError(
+                "turns=, lease_s= and poll_s= of a host are greater than 0, and seconds up to a day"
+            )
+        if not all(0 <= wait <= _DECADE for wait in _seconds(*self.retry)):
+            raise ConfigurationError("retry= of a host holds seconds, none of them negative, up to ten years")
+        for name, one in (("given", self.given), ("deliver", self.deliver)):
+            if one is not None and not callable(one):
+                raise ConfigurationError(f"{name}= of a host is an async function")
 
     def plan_over(self, input: Input, session: Session | None) -> Plan:
         """The agent that takes the input there: whoever asked goes on with the answer."""
@@ -96,3 +104,13 @@ class Setup(Struct, frozen=True, kw_only=True):
                 f"this host has no agent {input.agent!r}", code="unknown-agent", hint=f"agents= names {known}"
             )
         return found
+
+
+def is_count(value: object, least: int) -> bool:
+    """Whether this is a whole number from there on."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _seconds(*values: object) -> list[float]:
+    """Numbers as they are; what is none is less than any."""
+    return [value if isinstance(value, (int, float)) and not math.isnan(value) else -math.inf for value in values]

@@ -40,7 +40,7 @@ from onrecord.turn.plan import Plan
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
 
-__all__ = ("GivenBack", "take_row")
+__all__ = ("GivenBack", "as_history", "take_row")
 
 _CONFLICTS = 3
 """How often a take is begun anew because its session changed meanwhile."""
@@ -183,13 +183,14 @@ async def _order(setup: Setup, running: Running, plan: Plan, base: Session | Non
     options = asked.options or (*decode_options(row.options, plan.options), *given.options)
     return Order(
         input=input, session=base_or_key, context=given.context if asked.context is None else asked.context,
-        options=tuple(options), history=_history(given.history if asked.history is None else asked.history),
+        options=tuple(options), history=as_history(given.history if asked.history is None else asked.history),
         row=row.key, number=row.n, attempt=row.attempt, emit=draft.add, began=running.began,
         interrupted=running.due_interruption(base), was_read=lambda: draft.was_read, may_retry=bool(setup.retry),
     )  # fmt: skip
 
 
-def _history(history: Any) -> Conversation | None:
+def as_history(history: Any) -> Conversation | None:
+    """A caller's history. UsageError for what is none."""
     if history is None or isinstance(history, Conversation):
         return history
     from onrecord.conversation.transcript import messages_from

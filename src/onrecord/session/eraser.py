@@ -8,7 +8,7 @@ somebody committed in between, it is looked at again, at last within the transac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -45,6 +45,8 @@ EXPIRED = "its time was over"
 """Why entries were erased by age."""
 
 _TRIES = 3
+
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class Age(Struct, frozen=True):
@@ -270,18 +272,18 @@ async def _expire_session(step: Step, policy: Retention, age: Age) -> Erasure:
     if age.first_left is None:
         return Erasure()
     now = await step(lambda cells: cells.now, writes=False)
-    if policy.sessions is not None and age.last < now - policy.sessions:
-        idle = partial(_expire_idle, key=age.session, before=now - policy.sessions)
+    if policy.sessions is not None and age.last < (idle_since := _back(now, policy.sessions)):
+        idle = partial(_expire_idle, key=age.session, before=idle_since)
         if (done := await step(idle)) is not None:
             return done
     done = Erasure()
-    if policy.entries is not None and age.first_left < (before := now - policy.entries):
+    if policy.entries is not None and age.first_left < (before := _back(now, policy.entries)):
         look = partial(
             _look, key=age.session, choose=lambda told: old_turns(told, before), why=EXPIRED, keeps_state=True
         )
         done += await _rewritten(step, look)
     if policy.kinds:
-        done += await _expire_kinds(step, age.session, {kind: now - kept for kind, kept in policy.kinds.items()})
+        done += await _expire_kinds(step, age.session, {kind: _back(now, kept) for kind, kept in policy.kinds.items()})
     return done
 
 
@@ -307,9 +309,17 @@ async def _expire_kinds(step: Step, key: SessionKey, before: dict[str, datetime]
     return done
 
 
+def _back(now: datetime, age: timedelta) -> datetime:
+    """So long ago, or the beginning of the calendar."""
+    try:
+        return now - age
+    except OverflowError:
+        return _BEGINNING
+
+
 async def _expire_rows(step: Step, policy: Retention) -> Erasure:
     age, rows = policy.rows, 0
     assert age is not None  # noqa: S101 - asked by whoever calls
-    while (dropped := await step(lambda cells: cells.drop_parked(cells.now - age, AT_ONCE))) > 0:
+    while (dropped := await step(lambda cells: cells.drop_parked(_back(cells.now, age), AT_ONCE))) > 0:
         rows += dropped
     return Erasure(rows=rows)
