@@ -15,6 +15,7 @@ from onrecord.session.inbox import Row
 from onrecord.session.memory import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel
 from tests.host.hosting import hosted, said, settled
+from tests.turn.interrupting.live import WAIT, Halting
 
 pytestmark = pytest.mark.integration
 
@@ -57,3 +58,25 @@ async def test_a_turn_that_a_store_kept_from_beginning_is_taken_anew_soon(where:
             assert (row.attempt, row.clean, row.due) == (1, 1, effects.at + timedelta(seconds=5))
             effects.advance(seconds=6)
             await settled(lambda: has_said(host, "Hello."))
+
+
+async def test_a_session_that_nobody_can_read_keeps_no_one_else_waiting() -> None:
+    """Whoever waits for a turn that another host took is told, though the rows of another session do not decode."""
+    effects = FakeEffects()
+    store = MemoryStore(clock=effects.now)
+    read = store.rows
+
+    async def rows(box: Any, session: Any = None, /, **more: Any) -> Any:
+        if session == SessionKey("damaged"):
+            raise StoreError("a row does not decode", code="store-corrupt")
+        return await read(box, session, **more)
+
+    store.rows = rows  # type: ignore[method-assign]  # a store in which one session is damaged
+    model = Halting((WAIT, "Done."))
+    async with hosted(Agent(model), turns=1, store=store, effects=effects) as host:
+        await host.send("other", "Hi")
+        await model.waiting.wait()
+        await host.send("damaged", "Hi")
+        ticket = await host.send("whole", "Hi")
+        async with hosted(Agent(ScriptedModel("Hello.", "Hello.")), store=store, effects=effects) as other, other:
+            assert (await ticket.result()).text == "Hello."

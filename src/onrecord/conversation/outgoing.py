@@ -40,7 +40,10 @@ class Outgoing(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, 
 
 
 class Wake(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A timer that a turn arms: at ``at`` the session takes a `Woke` with this key."""
+    """A timer that a turn arms: at ``at`` the session takes a `Woke` with this key.
+
+    ``session`` is another one that takes it (None: the turn's own). ``replaces`` withdraws a wake of the turn's own.
+    """
 
     key: str
     at: datetime

@@ -100,7 +100,7 @@ class Desk:
                 f"a turn of session {row.session.id!r} runs or waits",
                 hint="try again later, or send with busy='queue' or busy='supersede'",
             )
-        ended = self._tickets.of(stored, known.seq if known is not None else 0)
+        ended = self._tickets.of(stored, known.seq if known is not None else 0, asked)
         if accepted.leased:
             worker.takes.begin(stored, accepted.session, is_loaded=True)
         elif accepted.is_new or name not in worker.takes.running:

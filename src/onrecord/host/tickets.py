@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.errors import TurnParked, UsageError
+from onrecord.errors import StoreError, TurnParked, UsageError
 from onrecord.host.elsewhere import result_elsewhere
 from onrecord.host.running import Asked, Name, name_of
 from onrecord.session.inbox import Row
@@ -45,6 +45,7 @@ class Tickets:
         self._waiting: dict[Name, _Waiting] = {}
         self._asked: dict[Name, Asked] = {}
         self._sessions = Counter[SessionKey]()
+        self._left: list[_Waiting] = []
         self._closed = False
 
     def expect(self, name: Name, asked: Asked) -> None:
@@ -69,9 +70,14 @@ class Tickets:
             if not self._sessions[name[0]]:
                 del self._sessions[name[0]]
 
-    def of(self, row: Row, since: int) -> asyncio.Future[TurnResult[Any]]:
+    def of(self, row: Row, since: int, asked: Asked) -> asyncio.Future[TurnResult[Any]]:
         """What ends with the row's turn. ``since`` is a number of entries that were there before it."""
         waiting = self._waiting.get(name_of(row))
+        if waiting is not None and waiting.row.n != row.n:  # that one was taken elsewhere and came again since
+            self._left.append(waiting)
+            self.forget(name_of(row))
+            self._asked[name_of(row)] = asked
+            waiting = None
         if waiting is None:
             waiting = self._waiting[name_of(row)] = _Waiting(row, since)
             self._sessions[row.session] += 1
@@ -98,32 +104,53 @@ class Tickets:
         return session in self._sessions
 
     async def look(self, running: Collection[Name] | Mapping[Name, object]) -> None:
-        """Settles what was taken by another process, or was set aside or withdrawn there."""
+        """Settles what was taken by another process, or was set aside or withdrawn there.
+
+        Raises what the store raises, after all others were looked for: one session that does not decode keeps no one
+        else waiting.
+        """
         # Before the store is asked: what is put while it answers is not in its answer.
-        sessions = dict[SessionKey, list[_Waiting]]()
+        sessions, failed = dict[SessionKey, list[_Waiting]](), None
         for name, waiting in self._waiting.items():
             if name not in running:
                 sessions.setdefault(name[0], []).append(waiting)
-        for session, some in sessions.items():
-            after = min(waiting.row.n for waiting in some) - 1
-            stored = {row.key: row async for row in _rows(self._store, session, after)}
-            for waiting in some:
-                name = name_of(waiting.row)
-                if name in running or self._waiting.get(name) is not waiting:
-                    continue
-                row = stored.get(waiting.row.key)
-                if row is None or row.n != waiting.row.n:
-                    self.settle(waiting.row, await result_elsewhere(self._store, waiting.row, waiting.since))
-                elif row.dead:
-                    self.fail(waiting.row, TurnParked(session.id, row.dead))
+        for session in dict.fromkeys((*sessions, *(waiting.row.session for waiting in self._left))):
+            try:
+                await self._look_in(session, sessions.get(session, []), running)
+            except StoreError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    async def _look_in(
+        self, session: SessionKey, some: list[_Waiting], running: Collection[Name] | Mapping[Name, object]
+    ) -> None:
+        for waiting in [one for one in self._left if one.row.session == session]:
+            result = await result_elsewhere(self._store, waiting.row, waiting.since)
+            if not waiting.ended.done():
+                waiting.ended.set_result(result)
+            self._left.remove(waiting)
+        if not some:
+            return
+        after = min(waiting.row.n for waiting in some) - 1
+        stored = {row.key: row async for row in _rows(self._store, session, after)}
+        for waiting in some:
+            name = name_of(waiting.row)
+            if name in running or self._waiting.get(name) is not waiting:
+                continue
+            row = stored.get(waiting.row.key)
+            if row is None or row.n != waiting.row.n:
+                self.settle(waiting.row, await result_elsewhere(self._store, waiting.row, waiting.since))
+            elif row.dead:
+                self.fail(waiting.row, TurnParked(session.id, row.dead))
 
     def close(self) -> None:
         """Tells everybody who still waits, or will, that this host has closed."""
         self._closed = True
-        for waiting in self._waiting.values():
+        for waiting in (*self._waiting.values(), *self._left):
             if not waiting.ended.done():
                 waiting.ended.set_exception(_host_closed())
-        self._waiting = {}
+        self._waiting, self._left = {}, []
         self._sessions.clear()
 
 

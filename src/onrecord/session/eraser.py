@@ -31,7 +31,7 @@ from onrecord.session.erasing import (
 )
 from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.inbox import Row
-from onrecord.session.leftovers import Leftovers
+from onrecord.session.leftovers import Leftovers, armed_elsewhere
 from onrecord.session.session import Session
 
 __all__ = ("AT_ONCE", "Age", "Bare", "Cells", "Step", "erase", "expire")
@@ -157,19 +157,28 @@ async def erase(
     return await _rewritten(step, look)
 
 
-def _erase_session(cells: Cells, key: SessionKey, why: str, *, disown: bool = False) -> Erasure:
+def _erase_session(
+    cells: Cells, key: SessionKey, why: str, *, disown: bool = False, keeps_wakes: bool = False
+) -> Erasure:  # fmt: skip
     """A session with those below it, at once: what a sub-turn says is said in its parent's name."""
     done = Erasure()
     for each in (*cells.below(key), key):
-        done += _erase_one(cells, each, why, disown=disown)
+        done += _erase_one(cells, each, why, disown=disown, keeps_wakes=keeps_wakes)
     return done
 
 
-def _erase_one(cells: Cells, key: SessionKey, why: str, *, disown: bool = False) -> Erasure:
+def _erase_one(
+    cells: Cells, key: SessionKey, why: str, *, disown: bool = False, keeps_wakes: bool = False
+) -> Erasure:  # fmt: skip
+    """With ``keeps_wakes`` what it armed for other sessions is still to happen there."""
     rows, bare = cells.drop(key, None), cells.bare(key)
     if bare is None:
         return Erasure(rows=rows)
     session, left = bare.session, cells.left(key)
+    if not keeps_wakes:
+        armed = armed_elsewhere(key, left)
+        for other in {of for of, _ in armed}:
+            rows += cells.drop(other, lambda row: row.box == "in" and (row.session, row.key) in armed)
     if not bare.messages and is_blank([entry.body for entry in left]) and not (disown and session.owner):
         return Erasure(rows=rows)
     if disown:
@@ -240,7 +249,7 @@ def _carry_out(cells: Cells, plan: _Plan) -> Erasure | None:
     done = Erasure(messages=plan.messages, entries=made.erased, rows=rows)
     for child in cells.below(key):
         if any(child.id.startswith(f"{key.id}/{turn}/") for turn in made.gone):
-            done += _erase_one(cells, child, plan.why)
+            done += _erase_one(cells, child, plan.why, keeps_wakes=plan.leftovers is None)
     return done
 
 
@@ -292,7 +301,7 @@ def _expire_idle(cells: Cells, key: SessionKey, before: datetime) -> Erasure | N
     left = cells.left(key)
     if cells.waits(key) or any(entry.at >= before for entry in left):
         return None
-    return _erase_session(cells, key, EXPIRED)
+    return _erase_session(cells, key, EXPIRED, keeps_wakes=True)
 
 
 async def _expire_kinds(step: Step, key: SessionKey, before: dict[str, datetime]) -> Erasure:
