@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from onrecord import Agent, ModelError
+from onrecord import Agent, ModelError, Said
+from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import SessionConflict
+from onrecord.host import Progress
 from onrecord.session.memory import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Change
@@ -52,6 +54,26 @@ async def test_a_take_whose_session_is_taken_anew_is_left_at_once() -> None:
         assert await said(host) == ["Hello.", "Two", "In time"]
 
 
+async def test_a_row_that_comes_back_to_the_host_that_lost_it_runs_there_anew() -> None:
+    """The new take is the one that readers follow and that an interruption stops, whenever the old one ends."""
+    effects = FakeEffects()
+    model = Halting((WAIT, "Old"), ("New", WAIT))
+    async with hosted(Agent(model), effects=effects) as host:
+        reader = host.live("s")
+        shown = asyncio.ensure_future(anext(reader))
+        ticket = await host.send("s", "Hi")
+        await model.waiting.wait()
+        effects.advance(seconds=20)
+        item = await shown
+        assert isinstance(item, Progress)
+        assert (item.text, item.take) == ("New", 2)
+        async with asyncio.timeout(2):
+            assert await host.interrupt("s", Interruption(id="i1")) == "recorded"
+            assert (await ticket.result()).status == "interrupted"
+        await reader.aclose()
+        assert await said(host) == ["Hi", "New"]
+
+
 async def test_a_full_host_takes_what_waits_elsewhere_once_it_has_room() -> None:
     """As soon as a turn ends, not at its next look."""
     model = Halting((WAIT, "One"), ("Two",))
@@ -72,7 +94,8 @@ async def test_a_message_whose_sender_left_waits_for_its_turn_like_any() -> None
 
     async def slowly(row: Any, /, **more: Any) -> Any:
         accepted = await put(row, **more)
-        await asyncio.sleep(0)
+        if row.body == Said("Two"):
+            await asyncio.Event().wait()
         return accepted
 
     store.put = slowly  # type: ignore[method-assign]  # a store that is some way off
@@ -135,3 +158,15 @@ async def test_a_wake_that_replaces_another_is_the_only_one() -> None:
         await host.turn("s", "Hi")
         await host.turn("s", "Later, please")
         assert [row.key for row in await host.pending("s")] == ["woke::second"]
+
+
+async def test_who_waits_for_what_is_cancelled_is_told_at_once() -> None:
+    """Not at the host's next look."""
+    model = Halting((WAIT, "One."))
+    async with hosted(Agent(model), poll_s=60) as host:
+        await host.send("s", "One")
+        await model.waiting.wait()
+        ticket = await host.send("s", "Two")
+        assert await host.cancel_pending("s") == 1
+        async with asyncio.timeout(5):
+            assert (await ticket.result()).status == "ignored"
