@@ -23,7 +23,7 @@ from onrecord.turn.result import Status
 pytestmark = pytest.mark.docs
 
 DOCS = ROOT / "docs"
-OUTCOMES = {"cancelled", "duplicate-input", "not-taken", "session-reset", "stale-answer"}
+OUTCOMES = {"cancelled", "duplicate-input", "not-taken", "seen", "session-reset", "stale-answer"}
 """Codes of lines, not of errors."""
 INSIDE = {"cli", "__main__", "sync", "subturn"}
 """Modules without a page of their own: the command line is not imported, the others are behind `Agent`."""

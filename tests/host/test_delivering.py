@@ -11,6 +11,7 @@ import pytest
 from onrecord import Agent
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.outgoing import Outgoing
+from onrecord.host.delivery import AT_ONCE
 from onrecord.session.memory import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel
 from onrecord.turn.director import Stage
@@ -138,3 +139,35 @@ async def test_a_delivery_whose_host_died_is_repeated_by_the_next() -> None:
 async def is_leased(host: Any) -> bool:
     """Whether somebody has the row of the outbox."""
     return any(row.owner for row in await host.store.rows("out"))
+
+
+async def test_a_channel_may_fail_more_often_than_a_process_may_die() -> None:
+    """Failures that were seen are counted by the ladder; takes that nobody heard of again are something else."""
+    channel = Channel(fails=8)
+    async with hosted(Agent(ScriptedModel("Hello.")), deliver=channel, retry=(0.0,) * 9) as host:
+        await host.turn("s", "Hi")
+        await settled(lambda: channel.got)
+        assert (channel.tries, len(channel.got)) == (9, 1)
+
+
+async def test_no_more_messages_are_on_their_way_at_once_than_was_said() -> None:
+    """However many sessions have one: the rest goes when these are through."""
+    gate, begun = asyncio.Event(), list[str]()
+
+    async def deliver(session: SessionKey, message: Outgoing) -> None:
+        begun.append(session.id)
+        await gate.wait()
+
+    sessions = [f"s{n}" for n in range(AT_ONCE + 8)]
+    async with hosted(Agent(ScriptedModel(*["Hello."] * len(sessions))), deliver=deliver) as host:
+        for name in sessions:
+            await host.turn(name, "Hi")
+        await settled(lambda: len(begun) >= AT_ONCE)
+        assert len(await host.store.lease("out", "another", ttl=5, limit=99)) == 8
+        gate.set()
+        await settled(lambda: delivered(host, AT_ONCE))
+
+
+async def delivered(host: Any, count: int) -> bool:
+    """Whether so many messages have left."""
+    return bool((await host.health()).delivered == count)

@@ -126,6 +126,21 @@ async def test_an_input_that_changed_nothing_is_ignored() -> None:
         assert (first.status, again.status, again.changed) == ("answered", "ignored", False)
 
 
+async def test_who_sends_again_what_was_just_taken_elsewhere_leaves_the_first_ticket_its_result() -> None:
+    """The second is a row of its own, and ignored; the first is told what became of it."""
+    model = Halting((WAIT, "Done."))
+    async with hosted(Agent(model), turns=1, poll_s=0.3) as host:
+        busy = await host.send("other", "Hi")
+        await model.waiting.wait()
+        first = await host.send("s", Said("Hi", key="m"))
+        async with hosted(Agent(ScriptedModel("Hello.")), store=host.store) as other, other:
+            await other.work(once=True)
+        model.gate.set()
+        await busy.result()
+        again = await host.send("s", Said("Hi", key="m"))
+        assert ((await first.result()).text, (await again.result()).status) == ("Hello.", "ignored")
+
+
 async def test_a_turn_that_runs_elsewhere_is_interrupted_there() -> None:
     """Its row is marked, the heartbeat of its host sees that, and the call waits for the commit."""
     model = Halting(("So far", WAIT))
@@ -133,7 +148,7 @@ async def test_a_turn_that_runs_elsewhere_is_interrupted_there() -> None:
         stream = there.turn_stream("s", "Hi")
         async with stream:
             await model.waiting.wait()
-            assert await here.interrupt("s", Interruption(id="i1")) in {"recorded", "seen"}
+            assert await here.interrupt("s", Interruption(id="i1")) == "recorded"
             assert (await stream.result()).status == "interrupted"
         assert await said(here) == ["Hi", "So far"]
 

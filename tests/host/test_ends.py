@@ -53,6 +53,7 @@ async def test_a_provider_that_says_when_is_not_asked_before() -> None:
     async with hosted(Agent(model), effects=effects) as host:
         with pytest.raises(ModelError):
             await host.turn("s", "One")
+        assert [row.due for row in await rows(host)] == [effects.at + timedelta(seconds=600)]
         await host.send("s", "Two")
         assert {row.due for row in await rows(host)} == {effects.at + timedelta(seconds=600)}
         effects.advance(seconds=601)

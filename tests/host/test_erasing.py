@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from onrecord import Agent
+from onrecord import Agent, Said
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import FeatureFailed
 from onrecord.host import Given
 from onrecord.session.erasure import Retention
+from onrecord.session.inbox import Row
 from onrecord.testing import ScriptedModel
 from onrecord.turn.moments import Hooks
 from tests.host.hosting import hosted, said
@@ -62,6 +64,41 @@ async def test_what_runs_is_stopped_and_stores_nothing() -> None:
         result = await ticket.result()
         assert (result.status, result.lines[0].code) == ("ignored", "not-taken")
         assert await said(host) == []
+
+
+async def test_a_turn_that_runs_while_others_are_erased_is_taken_anew() -> None:
+    """At once, not when its lease ends: it began with words that are gone, and is not itself to go."""
+    model = Halting(("Hello.",), (WAIT, "Quotes the secret"), ("Quotes nothing",))
+    async with hosted(Agent(model), lease_s=60) as host:
+        first = await host.turn("s", "My secret")
+        ticket = await host.send("s", "Two")
+        await model.waiting.wait()
+        assert first.session is not None
+        await host.erase("s", messages=[first.session.conversation.messages[0].id], why="asked for it")
+        async with asyncio.timeout(5):
+            assert (await ticket.result()).text == "Quotes nothing"
+        assert await said(host) == ["Two", "Quotes nothing"]
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+async def test_what_runs_of_a_person_is_stopped_and_stores_nothing(turns: int) -> None:
+    """In whichever way its row was leased, and also the first turn of a session that no store knows yet."""
+
+    async def given(key: SessionKey, input: Any) -> Given[Any]:
+        return Given(owner=ANA)
+
+    model = Halting(*[("Hello.",)] * turns, ("So far", WAIT), ("Never", "said"))
+    async with hosted(Agent(model), given=given) as host:
+        for _ in range(turns):
+            await host.turn("s", "One")
+        await host.store.put(Row(session=SessionKey("s"), box="in", key="said::m", body=Said("Two")))
+        async with host:
+            await model.waiting.wait()
+            await host.erase(ANA, why="left")
+            await host.work(once=True)
+            assert await host.pending("s") == []
+            assert await said(host) == []
+            assert len(model.requests) == turns + 1
 
 
 async def test_a_person_is_erased_with_all_their_sessions() -> None:

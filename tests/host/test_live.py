@@ -260,3 +260,13 @@ async def test_a_streamed_turn_ends_with_its_result() -> None:
         assert [text async for text in stream.text] == ["Hel", "lo."]
         result = await stream.result()
         assert (result.text, result.session) == ("Hello.", await host.store.load("s"))
+
+
+async def test_a_take_that_showed_nothing_is_not_told_to_be_gone() -> None:
+    """There is nothing that a reader would have to take back."""
+    async with hosted(Agent(ScriptedModel(raises("overload"), "Hello.")), retry=(0.0,)) as host:
+        reader = Following(host.live("s"))
+        task = asyncio.ensure_future(reader.until(is_closed))
+        with pytest.raises(ModelError):
+            await host.turn("s", "Hi")
+        assert not any(isinstance(item, Gone) for item in await task)

@@ -57,6 +57,8 @@ def messages_from(
     Raises UsageError naming the record: an unknown role or part, a call without name or arguments, a result without a
     call, a file without exactly one source.
     """
+    if not isinstance(records, Iterable):
+        raise UsageError(f"a history is a list of messages or records, not {type(records).__name__}")
     held = [record if isinstance(record, Mapping) else _own(record) for record in records]
     messages: list[Message] = []
     index = 0

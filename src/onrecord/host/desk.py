@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import math
+from collections.abc import AsyncGenerator, Collection, Sequence
 from functools import partial
 from typing import Any, Literal, cast, get_args
 
@@ -25,8 +26,10 @@ from onrecord.host.live import Draft, Live, LiveItem, Place
 from onrecord.host.row_options import encode_options
 from onrecord.host.running import Asked, Ticket, name_of
 from onrecord.host.setup import Setup
+from onrecord.host.taking import as_history
 from onrecord.host.tickets import Tickets
 from onrecord.host.worker import Worker
+from onrecord.jsonio import writable
 from onrecord.session.inbox import Busy, Row, superseded
 from onrecord.session.session import Session, resumed
 from onrecord.turn.options import checked_options
@@ -106,7 +109,7 @@ class Desk:
                 f"a turn of session {row.session.id!r} runs or waits",
                 hint="try again later, or send with busy='queue' or busy='supersede'",
             )
-        ended = self._tickets.of(stored, known.seq if known is not None else 0)
+        ended = self._tickets.of(stored, known.seq if known is not None else 0, asked)
         if accepted.leased:
             worker.takes.begin(stored, accepted.session, is_loaded=True)
         elif accepted.is_new or name not in worker.takes.running:
@@ -186,6 +189,9 @@ class Desk:
     async def cancel(self, session: SessionKey | str, keys: Sequence[str] | None) -> int:
         """Deletes what nobody has leased."""
         worker, key = self.start(), named(session)
+        given: object = keys
+        if given is not None and (isinstance(given, str) or not _are_texts(given)):
+            raise UsageError("keys= takes several keys of rows", hint="write keys=[row.key]")
         count = await self._store.cancel("in", key, keys=keys)
         worker.tell(gone=True)  # whoever waits for one of them learns that it is gone
         return count
@@ -193,6 +199,12 @@ class Desk:
     def live(self, session: SessionKey | str, after: int, place: Place | None) -> AsyncGenerator[LiveItem, None]:
         """What happens in a session."""
         worker, key = self.start(), named(session)
+        told: tuple[object, object] = (after, place)
+        if not isinstance(told[0], int) or not isinstance(told[1], Place | None):
+            raise UsageError(
+                "live takes after= as a number and place= as a Place",
+                hint="give entry.seq of the last Committed, and place of the last Progress",
+            )
 
         def running() -> Draft | None:
             taken = worker.takes.running_in(key)
@@ -203,7 +215,10 @@ class Desk:
     # ---- its end
 
     async def close(self, drain_s: float) -> None:
-        """Ends the worker."""
+        """Ends the worker. UsageError, and it goes on, for a time that is none."""
+        told: object = drain_s
+        if not isinstance(told, (int, float)) or math.isnan(told):
+            raise UsageError("drain_s= of a host is a number of seconds", hint="close(drain_s=0) waits for nothing")
         self._closed = True
         if self._worker is not None and not self.closed.is_set():
             await self._worker.close(drain_s)
@@ -211,8 +226,10 @@ class Desk:
 
 
 def named(session: SessionKey | str) -> SessionKey:
-    """The key of a session. UsageError for a blank one."""
+    """The key of a session. UsageError for a blank one, and for one that nobody could store."""
     key = session_key(session)
+    if writable(key.id) != key.id or writable(key.tenant) != key.tenant:
+        raise UsageError("the name of a session is not valid Unicode", hint="it holds half of a surrogate pair")
     if not key.id.strip():
         raise UsageError("a session needs a name that is not blank", hint='such as "whatsapp:+55 11 5555"')
     return key

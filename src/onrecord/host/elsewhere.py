@@ -10,6 +10,7 @@ from onrecord.conversation.inputs import Answered, Said, turn_id
 from onrecord.conversation.outgoing import Outcome, Wake, disarmed
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import (
+    HistoryChanged,
     ModelRequested,
     OutcomeFiled,
     TextSaid,
@@ -43,9 +44,7 @@ async def result_elsewhere(store: Store, row: Row, since: int, known: Session | 
             found.append(entry)
     session = await store.load(row.session, known=known)
     if not found:
-        line = Outcome(
-            kind="input", status="ignored", code="not-taken", key=row.key, message="withdrawn, or taken before"
-        )
+        line = _line(row, session)
         return TurnResult(status="ignored", session=session, changed=False, base=session, lines=(line,))
     bodies = [entry.body for entry in found]
     status = _status(found[-1])

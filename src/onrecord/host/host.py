@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, cast
 
 from onrecord.agent import Agent, C
-from onrecord.conversation.identity import SessionKey, session_key
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Input, Interruption
 from onrecord.conversation.outgoing import Delta
 from onrecord.host.desk import Desk, Told
@@ -23,6 +23,7 @@ from onrecord.session.inbox import Busy, Row
 from onrecord.session.memory import MemoryStore
 from onrecord.session.store import Store
 from onrecord.turn.effects import Effects, PlainEffects
+from onrecord.turn.plan import Plan
 from onrecord.turn.result import O, TurnResult
 from onrecord.turn.turn import Turn
 
@@ -54,11 +55,13 @@ class Host(Keeping, Generic[C, O]):
         check_parts(agent, store, given, deliver)
         self.agent = agent
         self.store: Store = MemoryStore(bodies=agent.plan.codec.kinds.values()) if store is None else store
-        plans = {name: other.plan for name, other in (agents or {}).items()}
+        if not is_count(hot, 0):
+            raise ConfigurationError("hot= of a host is how many sessions are kept ready, from 0 on")
+        plans = _plans(agents)
         self._setup = Setup(
             plan=agent.plan, plans=plans, store=self.store, effects=effects, name=effects.nonce(), given=given,
-            deliver=deliver, retry=tuple(retry), turns=turns, lease_s=lease_s, poll_s=poll_s,
-            only=None if only is None else session_key(only),
+            deliver=deliver, retry=_ladder(retry), turns=turns, lease_s=lease_s, poll_s=poll_s,
+            only=None if only is None else named(only),
         )  # fmt: skip
         self._desk = Desk(self._setup, HotSessions(hot))
 
@@ -186,3 +189,18 @@ class Host(Keeping, Generic[C, O]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _plans(agents: object) -> dict[str, Plan]:
+    """Plans by the names that messages ask for."""
+    if agents is None:
+        return {}
+    if not isinstance(agents, Mapping) or not all(isinstance(one, Agent) for one in agents.values()):
+        raise ConfigurationError("agents= of a host are agents by name", hint='write agents={"sales": Agent(...)}')
+    return {name: other.plan for name, other in agents.items()}
+
+
+def _ladder(retry: object) -> tuple[float, ...]:
+    if not isinstance(retry, Sequence):
+        raise ConfigurationError("retry= of a host are seconds, rung by rung", hint="write retry=(60, 300)")
+    return tuple(retry)

@@ -50,8 +50,7 @@ class Keeping:
         self, session: SessionKey | str, op: Op, by: str, *, message: str = "", call: str = "", value: Any = None
     ) -> TurnResult[Any]:
         """Puts a change of history ahead of every message, and waits for it."""
-        if not by:
-            raise UsageError("a change of history needs to say who made it", hint='pass by="..."')
+        _check_maker(by)
         body = HistoryChanged(op=op, by=by, message=message, call=call)
         if value is not None:
             body = replace(body, value=raw_value(value))
@@ -61,6 +60,7 @@ class Keeping:
 
     async def reset(self, session: SessionKey | str, *, by: str) -> None:
         """An empty conversation and empty data, at once: what runs or waits stores nothing of the old one."""
+        _check_maker(by)
         desk, key = self._desk, named(session)
         desk.start()
         store, setup = desk.setup.store, desk.setup
@@ -85,8 +85,11 @@ class Keeping:
         about = what if isinstance(what, Identity) else named(what)
         done = await desk.setup.store.erase(about, messages=messages, why=why)
         for running in list(worker.takes.running.values()):
-            if running.is_about(about):
-                running.lose()
+            if not running.is_about(about):
+                continue
+            running.stop()  # what of it is not erased is taken anew
+            if isinstance(about, Identity) and running.is_new:  # no store knows yet whose session that becomes
+                done += await desk.setup.store.erase(running.row.session, why=why)
         desk.hot.drop_about(about)
         worker.tell(gone=True)
         await forget(desk.setup, about)
@@ -96,3 +99,9 @@ class Keeping:
         """Erases what is older than the policy says; see `Store.expire`."""
         self._desk.start()
         return await self._desk.setup.store.expire(policy)
+
+
+def _check_maker(by: str) -> None:
+    told: object = by
+    if not isinstance(told, str) or not by:
+        raise UsageError("a change of history needs to say who made it", hint='pass by="..."')

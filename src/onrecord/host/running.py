@@ -91,7 +91,7 @@ class Running(Leased):
 
     def is_about(self, what: SessionKey | Identity) -> bool:
         """Whether it takes place in that session, or in one of that person."""
-        return is_about(what, self.row.session, self.session)
+        return is_about(what, self.row.session, self.base)
 
     def began(self, turn: Turn) -> None:
         """The take has opened its turn."""
@@ -107,9 +107,17 @@ class Running(Leased):
         self.has_ended = False
         self.draft.deltas.clear()
 
+    @property
+    def base(self) -> Session | None:
+        """The session that the take began with, as far as it is known by now."""
+        return self.session if self.turn is None else self.turn.session
+
     def interrupt(self, by: Interruption) -> bool:
-        """Stops the take, also one that is about to begin; False where it has ended, or is stopped already."""
-        if self.has_ended:
+        """Stops the take, also one that is about to begin; False where it has ended, or is stopped already.
+
+        False too for one that the session knows: it stopped a turn before this one.
+        """
+        if self.has_ended or self.interruption is not None or _was_seen(by, self.base):
             return False
         stops = self.interruption is None if self.turn is None else self.turn.interrupt(by)
         if stops:
@@ -119,6 +127,11 @@ class Running(Leased):
     def is_stopped_by(self, by: Interruption) -> bool:
         """Whether it was this interruption that stopped the take."""
         return self.interruption is not None and self.interruption.id == by.id
+
+
+def _was_seen(by: Interruption, base: Session | None) -> bool:
+    """Whether this stopped a turn before. A message that supersedes others stops as many as there are."""
+    return base is not None and by.cause != "superseded" and by.id in base.interruptions
 
 
 class Ticket(Generic[O]):

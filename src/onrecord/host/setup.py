@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast, get_args
@@ -24,10 +25,13 @@ from onrecord.session.session import Session, resumed
 from onrecord.session.store import Store
 from onrecord.turn.effects import Effects
 from onrecord.turn.plan import Plan
+from onrecord.turn.take import answer_of
 
 __all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "agent_of", "check_parts", "code_of", "log")
 
 C = TypeVar("C")
+
+_DAY, _DECADE = 86_400.0, 315_360_000.0
 
 log = logging.getLogger("onrecord.host")
 
@@ -98,10 +102,22 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """ConfigurationError for figures that cannot work."""
-        if self.turns < 1 or self.lease_s <= 0 or self.poll_s <= 0:
-            raise ConfigurationError("turns=, lease_s= and poll_s= of a host are greater than 0")
-        if any(wait < 0 for wait in self.retry):
-            raise ConfigurationError("retry= of a host holds seconds, none of them negative")
+        if not is_count(self.turns, 1) or not all(0 < some <= _DAY for some in _seconds(self.lease_s, self.poll_s)):
+            raise ConfigurationError(
+                "turns=, lease_s= and poll_s= of a host are greater than 0, and seconds up to a day"
+            )
+        if not all(0 <= wait <= _DECADE for wait in _seconds(*self.retry)):
+            raise ConfigurationError("retry= of a host holds seconds, none of them negative, up to ten years")
+        for name, one in (("given", self.given), ("deliver", self.deliver)):
+            if one is not None and not callable(one):
+                raise ConfigurationError(f"{name}= of a host is an async function")
+
+    def plan_over(self, input: Input, session: Session | None) -> Plan:
+        """The agent that takes the input there: whoever asked goes on with the answer."""
+        pending = None if session is None else session.pending
+        if pending is not None and answer_of(input, pending) is not None:
+            return self.plan_of(pending.input)
+        return self.plan_of(input)
 
     def plan_of(self, input: Input, session: Session | None) -> Plan:
         """The agent that takes an input of this session. UsageError for a name that nobody has here."""

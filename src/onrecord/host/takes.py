@@ -150,12 +150,13 @@ class Takes:
         self._told_end()
 
     async def _left(self, running: Running) -> None:
-        """The take was cancelled from outside: by a lost lease, or because the host closes."""
+        """The take was cancelled from outside: its lease was lost, or it was stopped."""
         if not (running.is_lost or running.is_stopped):
             raise asyncio.CancelledError
         self._hot.drop(running.row.session)
         if running.is_stopped and not running.is_lost:
             await self._give_back(running.row)
+            self._tell()
 
     async def _give_back(self, row: Row) -> None:
         with suppress(StoreError):  # then its lease ends by itself

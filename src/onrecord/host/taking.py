@@ -40,7 +40,7 @@ from onrecord.turn.plan import Plan
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
 
-__all__ = ("GivenBack", "take_row")
+__all__ = ("GivenBack", "as_history", "take_row")
 
 _CONFLICTS = 3
 """How often a take is begun anew because its session changed meanwhile."""
@@ -67,6 +67,16 @@ class GivenBack(Exception):
 
 async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResult[Any]:
     """Takes the row to its end. Raises what the sender is told; LeaseLost when nothing of it counts."""
+    try:
+        return await _to_its_end(setup, hot, running)
+    except LeaseLost:
+        raise
+    except StoreError:
+        await _give_back(setup, running.row)
+        raise
+
+
+async def _to_its_end(setup: Setup, hot: HotSessions, running: Running) -> TurnResult[Any]:
     row = running.row
     base = await _loaded(setup, hot, running)
     if row.attempt - row.clean > CRASHES:
@@ -90,7 +100,6 @@ async def take_row(setup: Setup, hot: HotSessions, running: Running) -> TurnResu
         except StoreError as error:
             if error.code in _UNSTORABLE:  # it would not fit the next time either
                 raise await park(setup, hot, running, base, error.code, error) from None
-            await _give_back(setup, row)
             raise
         if failure is not None:
             failure.result = result
@@ -118,7 +127,10 @@ async def _amended(setup: Setup, hot: HotSessions, running: Running, base: Sessi
 
 
 async def _give_back(setup: Setup, row: Row) -> None:
-    """The store could not keep the turn: it is taken anew soon, if the store can keep at least that."""
+    """A store could not do its part: the turn is taken anew soon, if the host's can keep at least that.
+
+    Nothing happens to a row that was parked or deleted.
+    """
     with suppress(StoreError):
         await setup.store.again(row, due=setup.effects.now() + _TROUBLE, rung=row.rung, floor=row.floor)
 
@@ -175,11 +187,12 @@ async def _order(setup: Setup, running: Running, plan: Plan, base: Session | Non
         input=input, session=base_or_key, context=given.context if asked.context is None else asked.context,
         options=options, history=_history(given.history if asked.history is None else asked.history),
         row=row.key, number=row.n, attempt=row.attempt, emit=draft.add, began=running.began,
-        interrupted=running.interruption, was_read=lambda: draft.was_read, may_retry=bool(setup.retry),
+        interrupted=running.due_interruption(base), was_read=lambda: draft.was_read, may_retry=bool(setup.retry),
     )  # fmt: skip
 
 
-def _history(history: Any) -> Conversation | None:
+def as_history(history: Any) -> Conversation | None:
+    """A caller's history. UsageError for what is none."""
     if history is None or isinstance(history, Conversation):
         return history
     from onrecord.conversation.transcript import messages_from

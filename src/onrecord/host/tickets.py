@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.errors import TurnParked, UsageError
+from onrecord.errors import StoreError, TurnParked, UsageError
 from onrecord.host.elsewhere import result_elsewhere
 from onrecord.host.hot import HotSessions
 from onrecord.host.running import Asked, Name, name_of
@@ -46,6 +46,7 @@ class Tickets:
         self._waiting: dict[Name, _Waiting] = {}
         self._asked: dict[Name, Asked] = {}
         self._sessions = Counter[SessionKey]()
+        self._left: list[_Waiting] = []
         self._closed = False
 
     def expect(self, name: Name, asked: Asked) -> None:
@@ -70,9 +71,14 @@ class Tickets:
             if not self._sessions[name[0]]:
                 del self._sessions[name[0]]
 
-    def of(self, row: Row, since: int) -> asyncio.Future[TurnResult[Any]]:
+    def of(self, row: Row, since: int, asked: Asked) -> asyncio.Future[TurnResult[Any]]:
         """What ends with the row's turn. ``since`` is a number of entries that were there before it."""
         waiting = self._waiting.get(name_of(row))
+        if waiting is not None and waiting.row.n != row.n:  # that one was taken elsewhere and came again since
+            self._left.append(waiting)
+            self.forget(name_of(row))
+            self._asked[name_of(row)] = asked
+            waiting = None
         if waiting is None:
             waiting = self._waiting[name_of(row)] = _Waiting(row, since)
             self._sessions[row.session] += 1
@@ -99,9 +105,13 @@ class Tickets:
         return session in self._sessions
 
     async def look(self, running: Collection[Name] | Mapping[Name, object]) -> None:
-        """Settles what was taken by another process, or was set aside or withdrawn there."""
+        """Settles what was taken by another process, or was set aside or withdrawn there.
+
+        Raises what the store raises, after all others were looked for: one session that does not decode keeps no one
+        else waiting.
+        """
         # Before the store is asked: what is put while it answers is not in its answer.
-        sessions = dict[SessionKey, list[_Waiting]]()
+        sessions, failed = dict[SessionKey, list[_Waiting]](), None
         for name, waiting in self._waiting.items():
             if name not in running:
                 sessions.setdefault(name[0], []).append(waiting)
@@ -125,10 +135,10 @@ class Tickets:
     def close(self) -> None:
         """Tells everybody who still waits, or will, that this host has closed."""
         self._closed = True
-        for waiting in self._waiting.values():
+        for waiting in (*self._waiting.values(), *self._left):
             if not waiting.ended.done():
                 waiting.ended.set_exception(_host_closed())
-        self._waiting = {}
+        self._waiting, self._left = {}, []
         self._sessions.clear()
 
 

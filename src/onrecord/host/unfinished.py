@@ -40,12 +40,17 @@ def _entry(session: Session, row: Row, body: TurnFailed, at: datetime) -> Entry:
 
 
 def after_conflict(setup: Setup, row: Row, result: TurnResult[Any], newer: Session | None) -> TurnResult[Any] | None:
-    """The take on the newer session, ended as interrupted. None when the history it spoke in is gone."""
+    """The take on the newer session, ended as interrupted: by the conflict, unless somebody had stopped it before.
+
+    None when the history it spoke in is gone.
+    """
     begun = result.base.generation if result.base is not None else 0
     if newer is None or newer.generation != begun:
         return None
     last = result.entries[-1]
     end = TurnInterrupted(id=f"conflict:{last.turn}/{last.take}", cause="conflict", of=last.turn)
+    if isinstance(last.body, TurnInterrupted):
+        end = last.body
     bodies = [e if not isinstance(e.body, ENDS) else replace(e, body=end) for e in result.entries]
     entries = tuple(replace(e, seq=newer.seq + at) for at, e in enumerate(bodies))
     session = land(newer, entries, setup.folds_of(row, result.base))

@@ -169,12 +169,16 @@ class TurnPaused(Body, frozen=True, gc=False, kw_only=True, tag="turn.paused"):
 
 
 class TurnResumed(Body, frozen=True, gc=False, kw_only=True, tag="turn.resumed"):
-    """The answer reopened the turn; ``input_key`` is that of a message which was taken as the answer."""
+    """The answer reopened the turn; ``input_key`` is that of a message which was taken as the answer.
+
+    ``row`` is the row of the inbox that the answer came as, if it did.
+    """
 
     answer: Answered
     now: datetime
     manifest: Mapping[str, Json] = {}
     input_key: str = ""
+    row: str = ""
 
 
 class TurnInterrupted(Body, frozen=True, gc=False, kw_only=True, tag="turn.interrupted"):

@@ -8,7 +8,7 @@ somebody committed in between, it is looked at again, at last within the transac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -31,7 +31,7 @@ from onrecord.session.erasing import (
 )
 from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.inbox import Row
-from onrecord.session.leftovers import Leftovers
+from onrecord.session.leftovers import Leftovers, armed_elsewhere
 from onrecord.session.session import Session
 
 __all__ = ("AT_ONCE", "Age", "Bare", "Cells", "Step", "erase", "expire")
@@ -45,6 +45,8 @@ EXPIRED = "its time was over"
 """Why entries were erased by age."""
 
 _TRIES = 3
+
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class Age(Struct, frozen=True):
@@ -155,19 +157,28 @@ async def erase(
     return await _rewritten(step, look)
 
 
-def _erase_session(cells: Cells, key: SessionKey, why: str, *, disown: bool = False) -> Erasure:
+def _erase_session(
+    cells: Cells, key: SessionKey, why: str, *, disown: bool = False, keeps_wakes: bool = False
+) -> Erasure:  # fmt: skip
     """A session with those below it, at once: what a sub-turn says is said in its parent's name."""
     done = Erasure()
     for each in (*cells.below(key), key):
-        done += _erase_one(cells, each, why, disown=disown)
+        done += _erase_one(cells, each, why, disown=disown, keeps_wakes=keeps_wakes)
     return done
 
 
-def _erase_one(cells: Cells, key: SessionKey, why: str, *, disown: bool = False) -> Erasure:
+def _erase_one(
+    cells: Cells, key: SessionKey, why: str, *, disown: bool = False, keeps_wakes: bool = False
+) -> Erasure:  # fmt: skip
+    """With ``keeps_wakes`` what it armed for other sessions is still to happen there."""
     rows, bare = cells.drop(key, None), cells.bare(key)
     if bare is None:
         return Erasure(rows=rows)
     session, left = bare.session, cells.left(key)
+    if not keeps_wakes:
+        armed = armed_elsewhere(key, left)
+        for other in {of for of, _ in armed}:
+            rows += cells.drop(other, lambda row: row.box == "in" and (row.session, row.key) in armed)
     if not bare.messages and is_blank([entry.body for entry in left]) and not (disown and session.owner):
         return Erasure(rows=rows)
     if disown:
@@ -238,7 +249,7 @@ def _carry_out(cells: Cells, plan: _Plan) -> Erasure | None:
     done = Erasure(messages=plan.messages, entries=made.erased, rows=rows)
     for child in cells.below(key):
         if any(child.id.startswith(f"{key.id}/{turn}/") for turn in made.gone):
-            done += _erase_one(cells, child, plan.why)
+            done += _erase_one(cells, child, plan.why, keeps_wakes=plan.leftovers is None)
     return done
 
 
@@ -270,18 +281,18 @@ async def _expire_session(step: Step, policy: Retention, age: Age) -> Erasure:
     if age.first_left is None:
         return Erasure()
     now = await step(lambda cells: cells.now, writes=False)
-    if policy.sessions is not None and age.last < now - policy.sessions:
-        idle = partial(_expire_idle, key=age.session, before=now - policy.sessions)
+    if policy.sessions is not None and age.last < (idle_since := _back(now, policy.sessions)):
+        idle = partial(_expire_idle, key=age.session, before=idle_since)
         if (done := await step(idle)) is not None:
             return done
     done = Erasure()
-    if policy.entries is not None and age.first_left < (before := now - policy.entries):
+    if policy.entries is not None and age.first_left < (before := _back(now, policy.entries)):
         look = partial(
             _look, key=age.session, choose=lambda told: old_turns(told, before), why=EXPIRED, keeps_state=True
         )
         done += await _rewritten(step, look)
     if policy.kinds:
-        done += await _expire_kinds(step, age.session, {kind: now - kept for kind, kept in policy.kinds.items()})
+        done += await _expire_kinds(step, age.session, {kind: _back(now, kept) for kind, kept in policy.kinds.items()})
     return done
 
 
@@ -290,7 +301,7 @@ def _expire_idle(cells: Cells, key: SessionKey, before: datetime) -> Erasure | N
     left = cells.left(key)
     if cells.waits(key) or any(entry.at >= before for entry in left):
         return None
-    return _erase_session(cells, key, EXPIRED)
+    return _erase_session(cells, key, EXPIRED, keeps_wakes=True)
 
 
 async def _expire_kinds(step: Step, key: SessionKey, before: dict[str, datetime]) -> Erasure:
@@ -307,9 +318,17 @@ async def _expire_kinds(step: Step, key: SessionKey, before: dict[str, datetime]
     return done
 
 
+def _back(now: datetime, age: timedelta) -> datetime:
+    """So long ago, or the beginning of the calendar."""
+    try:
+        return now - age
+    except OverflowError:
+        return _BEGINNING
+
+
 async def _expire_rows(step: Step, policy: Retention) -> Erasure:
     age, rows = policy.rows, 0
     assert age is not None  # noqa: S101 - asked by whoever calls
-    while (dropped := await step(lambda cells: cells.drop_parked(cells.now - age, AT_ONCE))) > 0:
+    while (dropped := await step(lambda cells: cells.drop_parked(_back(cells.now, age), AT_ONCE))) > 0:
         rows += dropped
     return Erasure(rows=rows)

@@ -73,9 +73,14 @@ def asked(
         if messages is not None:
             raise UsageError("messages are erased of one session", hint="give its SessionKey instead of an Identity")
         return what, None
-    if isinstance(messages, str):
+    ids: object = messages
+    if ids is not None and (isinstance(ids, str) or not isinstance(ids, Collection) or not _are_texts(ids)):
         raise UsageError("messages= takes several ids", hint="write messages=[message.id]")
     return session_key(what), None if messages is None else tuple(messages)
+
+
+def _are_texts(ids: Collection[object]) -> bool:
+    return all(isinstance(id, str) for id in ids)
 
 
 # ---- a whole session -------------------------------------------------------------------------------------------------
@@ -258,7 +263,10 @@ _BUILDING = {str(kind.__struct_config__.tag) for kind in CORE} | {str(Erased.__s
 
 
 def check_kinds(policy: Retention) -> None:
-    """UsageError where single entries are to be erased without which no session could be folded."""
+    """UsageError where single entries are to be erased without which no session could be folded, or for no policy."""
+    given: object = policy
+    if not isinstance(given, Retention):
+        raise UsageError(f"expire takes a Retention, not {type(given).__name__}", hint="write Retention(rows=...)")
     for kind in policy.kinds:
         if kind in _BUILDING:
             raise UsageError(

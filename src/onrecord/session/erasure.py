@@ -57,9 +57,9 @@ class Retention(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """A wrong age would erase everything."""
-        ages: tuple[object, ...] = (self.entries, self.sessions, self.rows, *self.kinds.values())
-        for age in ages:
-            if age is not None and (not isinstance(age, timedelta) or age < timedelta(0)):
+        whole: tuple[object, ...] = (self.entries, self.sessions, self.rows)
+        for age in (*(age for age in whole if age is not None), *self.kinds.values()):
+            if not isinstance(age, timedelta) or age < timedelta(0):
                 raise UsageError(
                     "Retention takes ages from zero on", hint="write Retention(entries=timedelta(days=90))"
                 )

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Interruption, Said, Woke, row_key
+from onrecord.record.entry import Entry
 from onrecord.record.kinds import HistoryChanged, TextSaid, TurnFailed, TurnOpened, WakeArmed, WakeDisarmed
 from onrecord.session.erasing import Told
 from onrecord.session.inbox import Row
 from onrecord.session.quoting import Names, unpreviewed
 
-__all__ = ("Leftovers",)
+__all__ = ("Leftovers", "armed_elsewhere")
+
+
+def armed_elsewhere(key: SessionKey, entries: Iterable[Entry]) -> frozenset[tuple[SessionKey, str]]:
+    """The rows, by session and key, of wakes that a session armed for others."""
+    wakes = [entry.body.wake for entry in entries if isinstance(entry.body, WakeArmed)]
+    return frozenset(
+        (wake.session, row_key(Woke(wake.key), ""))
+        for wake in wakes
+        if wake.session is not None and wake.session != key
+    )
 
 
 class Leftovers(Struct, frozen=True):

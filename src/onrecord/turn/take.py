@@ -55,7 +55,7 @@ from onrecord.turn.stage import LiveStage
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("Order", "take")
+__all__ = ("Order", "answer_of", "take")
 
 SomeInput = TypeVar("SomeInput", bound=Input)
 
@@ -204,6 +204,13 @@ def _open(
     return turn
 
 
+def answer_of(input: Input, pending: Pending | None) -> Answered | None:
+    """The answer that an input is: a message may be one too, where the open question says so."""
+    if isinstance(input, Said) and pending is not None and pending.question.on_message == "answer":
+        return Answered(pending.question.key, value=input.content if isinstance(input.content, str) else None)
+    return input if isinstance(input, Answered) else None
+
+
 def _check_history(resumes: Pending | None) -> None:
     if resumes is not None and not resumes.outside:
         raise UsageError(
@@ -216,7 +223,7 @@ def _check_history(resumes: Pending | None) -> None:
 async def _run(turn: Turn, order: Order) -> None:
     plan, pending = turn.plan, turn.session.pending
     if turn.answer is not None:
-        await _reopen(turn, turn.answer, input_key(order.input))
+        await _reopen(turn, turn.answer, order)
     else:
         drops = ""
         if pending is not None and isinstance(order.input, Said) and pending.question.on_message == "drop":
@@ -265,9 +272,12 @@ async def _direct(turn: Turn, stage: LiveStage) -> None:
         stage.leave()
 
 
-async def _reopen(turn: Turn, answer: Answered, key: str) -> None:
+async def _reopen(turn: Turn, answer: Answered, order: Order) -> None:
     """Files the answer as the input hooks leave it; of one that does not pass them only that it came."""
-    resumed = TurnResumed(answer=Answered(answer.key), now=turn.now, manifest=turn.spec.manifest, input_key=key)
+    resumed = TurnResumed(
+        answer=Answered(answer.key), now=turn.now, manifest=turn.spec.manifest, input_key=input_key(order.input),
+        row=order.row or "",
+    )  # fmt: skip
     try:
         turn.answer = await _input_hooks(turn, answer)
     except (MessageDenied, asyncio.CancelledError):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,13 +14,15 @@ from onrecord.conversation.content import Text
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Answered, Interruption, Said, row_key
 from onrecord.conversation.messages import AssistantMessage, Round, ToolCall
+from onrecord.conversation.outgoing import Wake
 from onrecord.errors import LeaseLost, SessionConflict, UsageError
 from onrecord.record import kinds
 from onrecord.record.entry import kind_of
 from onrecord.record.kinds import Erased, HistoryChanged
 from onrecord.session.codec import dumps_session
+from onrecord.session.erasure import Retention
 from onrecord.session.history import edit_result, import_messages, remove_message
-from onrecord.session.inbox import Row
+from onrecord.session.inbox import Row, wake_row
 from onrecord.session.session import Session
 from onrecord.testing.conformance.asking import MakeStore, loaded, opened, record
 from onrecord.testing.conformance.erasable import Canary, canaries, cut_short, everything, folds, waiting, where
@@ -54,6 +57,22 @@ class ErasesSessions:
             assert await canaries(store, key, [*canary.made, "secret-key"]) == []
             assert dumps_session(await loaded(store, other.key)) == dumps_session(other)
             assert await canaries(store, other.key, kept.made) == kept.made
+
+    async def test_a_wake_that_waits_in_another_session_goes_too(self, make_store: MakeStore) -> None:
+        """It was armed with words of this one. By age it stays: what a turn armed is still to happen."""
+        async with opened(make_store) as store:
+            canary, there = Canary(), SessionKey("there")
+            for name in ("asked", "old"):
+                wake = Wake(key=name, at=AT + timedelta(days=9000), payload=canary(name), session=there)
+                session = Session(key=SessionKey(name), digest_key="k1")
+                opens = kinds.TurnOpened(input_kind="said", row="said::m", now=AT)
+                bodies = (opens, kinds.WakeArmed(wake=wake), kinds.TurnClosed(status="silent"))
+                change = changed(session, entries_of(session, bodies))
+                await store.commit(replace(change, put=(wake_row(session.key, wake),)))
+            assert (await store.erase(SessionKey("asked"), why="asked")).rows == 1
+            assert [one.key for one in await store.rows("in")] == ["woke::old"]
+            assert (await store.expire(Retention(sessions=timedelta(0)))).sessions == 1
+            assert [one.key for one in await store.rows("in")] == ["woke::old"]
 
     async def test_places_and_kinds_of_what_was_erased_stay(self, make_store: MakeStore) -> None:
         """Each body says what it was, why and since when; at the end the record says that it happened."""

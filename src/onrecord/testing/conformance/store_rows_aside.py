@@ -131,6 +131,17 @@ class ParksRows:
             assert await store.revive("in", S) == 1
             assert (await taken(store)).key == "said::one"
 
+    async def test_a_revived_message_waits_for_the_floor_of_others(self, make_store: MakeStore) -> None:
+        """A provider that wants no call before an instant gets none, whichever message is revived."""
+        clock = SetClock()
+        async with opened(make_store, clock) as store:
+            await accepted(store, row("one"))
+            assert await store.park(await taken(store), why="attempts")
+            await accepted(store, row("two"))
+            assert await store.again(await taken(store), due=later(10), rung=1, floor=later(600))
+            assert await store.revive("in", S) == 1
+            assert [one.due for one in await store.rows("in", S)] == [later(600)] * 2
+
     async def test_revived_messages_out_keep_their_order(self, make_store: MakeStore) -> None:
         """They wait for those before them, and those behind wait for them."""
         clock = SetClock()
