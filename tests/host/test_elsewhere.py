@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -220,3 +221,50 @@ async def test_a_model_error_is_told_where_the_turn_ran() -> None:
     async with hosted(Agent(ScriptedModel(raises("overload")))) as host:
         with pytest.raises(ModelError):
             await host.turn("s", "Hi")
+
+
+async def test_a_closed_turn_that_is_cut_elsewhere_is_cut() -> None:
+    """Whoever files it, the caller is told that it is recorded; of one that came before that it was seen."""
+    async with full() as host:
+        turn = (await taken_by(host, Agent(ScriptedModel("Hello there.")))).entries[0].turn
+        told = [
+            asyncio.create_task(host.interrupt("s", Interruption(id=id, turn=of, heard=5)))
+            for id, of in (("i1", turn), ("i2", f"{turn}0"))
+        ]
+        await settled(lambda: row_waits(host, "interruption::i2"))
+        async with hosted(Agent(ScriptedModel()), store=host.store) as other, other:
+            assert [await one for one in told] == ["recorded", "unknown"]
+
+
+async def test_a_history_that_is_changed_elsewhere_is_changed() -> None:
+    """With the entries that say so."""
+    async with full() as host:
+        first = await taken_by(host, Agent(ScriptedModel("Hello.")))
+        change = asyncio.create_task(host.remove("s", first.session.conversation.messages[0].id, by="ana"))
+        await settled(lambda: row_waits(host, "history"))
+        async with hosted(Agent(ScriptedModel()), store=host.store) as other, other:
+            done = await change
+        assert (done.status, done.changed, done.lines) == ("silent", True, ())
+        assert await said(host) == ["Hello."]
+
+
+async def test_a_message_that_was_taken_as_the_answer_comes_with_what_it_led_to() -> None:
+    """It has no turn of its own, but is what the paused one went on with; whether or not its channel gave it an id."""
+
+    @tool
+    def pay() -> Ask:
+        """Pays."""
+        return Ask("Pay?", on_message="answer")
+
+    for key in (None, "m2"):
+        agent = Agent(ScriptedModel(call("pay"), "Paid."), tools=[pay])
+        async with full() as host:
+            paused = await taken_by(host, agent)
+            done = await taken_by(host, agent, Said("yes", key=key))
+            assert (done.status, done.text, done.lines) == ("answered", "Paid.", ())
+            assert done.entries[0].turn == paused.entries[0].turn
+
+
+async def row_waits(host: Host[Any, Any], kind: str) -> bool:
+    """Whether a row of this kind waits in the inbox."""
+    return any(row.key.startswith(kind) for row in await host.pending("s"))

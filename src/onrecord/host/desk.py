@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from functools import partial
 from typing import Any, Literal, cast, get_args
 
+from msgspec.structs import replace
+
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import (
     Answered,
@@ -82,6 +84,8 @@ class Desk:
         given, to = as_input(input), named(session)
         if busy not in get_args(Busy):
             raise UsageError(f"busy={busy!r} is unknown", hint="use 'queue', 'supersede' or 'reject'")
+        if asked.history is not None:
+            asked = replace(asked, history=as_history(asked.history))
         plan = self.setup.plan_of(given, None)
         if asked.options and not isinstance(given, Answered):  # whose question that is, the store knows
             checked_options(asked.options, plan.options)
@@ -150,6 +154,8 @@ class Desk:
         worker, key, stops = self.start(), named(session), False
         held = await self._store.load(key, known=self.hot.get(key))
         running = worker.takes.running_in(key)
+        if held is not None and by.id in held.interruptions:
+            return "seen"
         if running is None:
             stops = await self._mark_elsewhere(key, by, held)
         elif not by.turn or by.turn == turn_of(running.row, held):
@@ -223,6 +229,10 @@ class Desk:
         if self._worker is not None and not self.closed.is_set():
             await self._worker.close(drain_s)
         self.closed.set()
+
+
+def _are_texts(given: object) -> bool:
+    return isinstance(given, Collection) and all(isinstance(one, str) for one in given)
 
 
 def named(session: SessionKey | str) -> SessionKey:

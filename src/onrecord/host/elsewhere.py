@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Answered, Said, turn_id
+from onrecord.conversation.inputs import Answered, Interruption, Said, turn_id
 from onrecord.conversation.outgoing import Outcome, Wake, disarmed
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import (
@@ -36,7 +36,7 @@ async def result_elsewhere(store: Store, row: Row, since: int, known: Session | 
     found = list[Entry]()
     turn = turn_id(row.session, row.key, row.n)
     async for entry in store.entries(row.session, after=since - 1):
-        if isinstance(entry.body, TurnResumed) and _resumes(row, entry.body):
+        if _is_led_to(entry.body, row):
             turn, found = entry.turn, []
         if entry.turn == turn:
             if found and found[-1].take != entry.take:
@@ -63,11 +63,24 @@ async def result_elsewhere(store: Store, row: Row, since: int, known: Session | 
     )  # fmt: skip
 
 
-def _resumes(row: Row, body: TurnResumed) -> bool:
-    """Whether a paused turn went on with this row: an answer, or a message that counts as one."""
-    if isinstance(row.body, Said):
-        return body.input_key == row.key if row.body.key else body.answer.value == row.body.content
-    return isinstance(row.body, Answered) and body.answer.key == row.body.key
+def _line(row: Row, session: Session | None) -> Outcome:
+    """What is told of a row that left nothing."""
+    body = row.body
+    if isinstance(body, Interruption) and session is not None and body.id in session.interruptions:
+        return Outcome(kind="input", status="ignored", code="seen", key=row.key, message="nothing to change")
+    return Outcome(
+        kind="input", status="ignored", code="not-taken", key=row.key, message="withdrawn, or taken before"
+    )  # fmt: skip
+
+
+def _is_led_to(body: Body, row: Row) -> bool:
+    """Whether this is what the row led to, under the name of another turn or under one of its own."""
+    given = row.body
+    if isinstance(body, TurnResumed):
+        return body.row == row.key or (isinstance(given, Answered) and body.answer.key == given.key)
+    if isinstance(body, TurnInterrupted):
+        return isinstance(given, Interruption) and body.id == given.id
+    return isinstance(body, HistoryChanged) and body == given
 
 
 def _armed(bodies: Sequence[Body], session: SessionKey) -> tuple[Wake, ...]:

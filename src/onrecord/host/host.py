@@ -10,7 +10,8 @@ from onrecord.agent import Agent, C
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Input, Interruption
 from onrecord.conversation.outgoing import Delta
-from onrecord.host.desk import Desk, Told
+from onrecord.errors import ConfigurationError
+from onrecord.host.desk import Desk, Told, named
 from onrecord.host.health import Health, health_of
 from onrecord.host.host_stream import HostStream
 from onrecord.host.hot import HotSessions
@@ -18,7 +19,7 @@ from onrecord.host.keeping import Keeping
 from onrecord.host.live import LiveItem, Place
 from onrecord.host.questions import SPEAKER, Caller, check_audience
 from onrecord.host.running import Asked, Ticket
-from onrecord.host.setup import LADDER, Deliver, Give, Setup, check_parts
+from onrecord.host.setup import LADDER, Deliver, Give, Setup, check_parts, is_count
 from onrecord.session.inbox import Busy, Row
 from onrecord.session.memory import MemoryStore
 from onrecord.session.store import Store

@@ -89,6 +89,11 @@ class Running(Leased):
         self.interruption = row.cancel
         self.is_filed = False  # whether the record holds something of it, though not the take
 
+    @property
+    def is_new(self) -> bool:
+        """Whether its turn is the first of a session, which is not stored yet."""
+        return self.turn is not None and self.turn.session.version == 0
+
     def is_about(self, what: SessionKey | Identity) -> bool:
         """Whether it takes place in that session, or in one of that person."""
         return is_about(what, self.row.session, self.base)
@@ -119,10 +124,15 @@ class Running(Leased):
         """
         if self.has_ended or self.interruption is not None or _was_seen(by, self.base):
             return False
-        stops = self.interruption is None if self.turn is None else self.turn.interrupt(by)
-        if stops:
-            self.interruption = by  # also of a take that is begun anew
-        return stops
+        if self.turn is not None and not self.turn.interrupt(by):
+            return False
+        self.interruption = by  # a take that begins anew is stopped too
+        return True
+
+    def due_interruption(self, base: Session | None) -> Interruption | None:
+        """What stops the take once it has begun, unless it stopped a turn before this one."""
+        by = self.interruption
+        return None if by is None or _was_seen(by, base) else by
 
     def is_stopped_by(self, by: Interruption) -> bool:
         """Whether it was this interruption that stopped the take."""

@@ -25,9 +25,20 @@ from onrecord.session.session import Session, resumed
 from onrecord.session.store import Store
 from onrecord.turn.effects import Effects
 from onrecord.turn.plan import Plan
-from onrecord.turn.take import answer_of
 
-__all__ = ("CRASHES", "LADDER", "Deliver", "Give", "Given", "Setup", "agent_of", "check_parts", "code_of", "log")
+__all__ = (
+    "CRASHES",
+    "LADDER",
+    "Deliver",
+    "Give",
+    "Given",
+    "Setup",
+    "agent_of",
+    "check_parts",
+    "code_of",
+    "is_count",
+    "log",
+)
 
 C = TypeVar("C")
 
@@ -108,16 +119,6 @@ class Setup(Struct, frozen=True, kw_only=True):
             )
         if not all(0 <= wait <= _DECADE for wait in _seconds(*self.retry)):
             raise ConfigurationError("retry= of a host holds seconds, none of them negative, up to ten years")
-        for name, one in (("given", self.given), ("deliver", self.deliver)):
-            if one is not None and not callable(one):
-                raise ConfigurationError(f"{name}= of a host is an async function")
-
-    def plan_over(self, input: Input, session: Session | None) -> Plan:
-        """The agent that takes the input there: whoever asked goes on with the answer."""
-        pending = None if session is None else session.pending
-        if pending is not None and answer_of(input, pending) is not None:
-            return self.plan_of(pending.input)
-        return self.plan_of(input)
 
     def plan_of(self, input: Input, session: Session | None) -> Plan:
         """The agent that takes an input of this session. UsageError for a name that nobody has here."""
@@ -136,6 +137,16 @@ class Setup(Struct, frozen=True, kw_only=True):
             with suppress(UsageError):
                 return self.plan_of(cast(Input, row.body), session).folds
         return self.plan.folds
+
+
+def is_count(value: object, least: int) -> bool:
+    """Whether this is a whole number from there on."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _seconds(*values: object) -> list[float]:
+    """Numbers as they are; what is none is less than any."""
+    return [value if isinstance(value, (int, float)) and not math.isnan(value) else -math.inf for value in values]
 
 
 def agent_of(input: Input, session: Session | None) -> str:

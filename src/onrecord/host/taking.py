@@ -185,7 +185,7 @@ async def _order(setup: Setup, running: Running, plan: Plan, base: Session | Non
     options = (*own, *(option for option in given.options if type(option) not in named))
     return Order(
         input=input, session=base_or_key, context=given.context if asked.context is None else asked.context,
-        options=options, history=_history(given.history if asked.history is None else asked.history),
+        options=options, history=as_history(given.history if asked.history is None else asked.history),
         row=row.key, number=row.n, attempt=row.attempt, emit=draft.add, began=running.began,
         interrupted=running.due_interruption(base), was_read=lambda: draft.was_read, may_retry=bool(setup.retry),
     )  # fmt: skip

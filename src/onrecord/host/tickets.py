@@ -115,22 +115,43 @@ class Tickets:
         for name, waiting in self._waiting.items():
             if name not in running:
                 sessions.setdefault(name[0], []).append(waiting)
-        for session, some in sessions.items():
-            after = min(waiting.row.n for waiting in some) - 1
-            stored = {row.key: row async for row in _rows(self._store, session, after)}
-            for waiting in some:
-                name = name_of(waiting.row)
-                if name in running or self._waiting.get(name) is not waiting:
-                    continue
-                row = stored.get(waiting.row.key)
-                if row is None or row.n != waiting.row.n:
-                    known = self._hot.get(session)
-                    result = await result_elsewhere(self._store, waiting.row, waiting.since, known)
-                    if result.session is not None:  # so that of the next turn only its own entries are read
-                        self._hot.put(result.session)
-                    self.settle(waiting.row, result)
-                elif row.dead:
-                    self.fail(waiting.row, TurnParked(session.id, row.dead))
+        for session in dict.fromkeys((*sessions, *(waiting.row.session for waiting in self._left))):
+            try:
+                await self._look_in(session, sessions.get(session, []), running)
+            except StoreError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    async def _look_in(
+        self, session: SessionKey, some: list[_Waiting], running: Collection[Name] | Mapping[Name, object]
+    ) -> None:
+        for waiting in [one for one in self._left if one.row.session == session]:
+            result = await self._elsewhere(waiting)
+            if not waiting.ended.done():
+                waiting.ended.set_result(result)
+            self._left.remove(waiting)
+        if not some:
+            return
+        after = min(waiting.row.n for waiting in some) - 1
+        stored = {row.key: row async for row in _rows(self._store, session, after)}
+        for waiting in some:
+            name = name_of(waiting.row)
+            if name in running or self._waiting.get(name) is not waiting:
+                continue
+            row = stored.get(waiting.row.key)
+            if row is None or row.n != waiting.row.n:
+                self.settle(waiting.row, await self._elsewhere(waiting))
+            elif row.dead:
+                self.fail(waiting.row, TurnParked(session.id, row.dead))
+
+    async def _elsewhere(self, waiting: _Waiting) -> TurnResult[Any]:
+        """What another process made of a row."""
+        known = self._hot.get(waiting.row.session)
+        result = await result_elsewhere(self._store, waiting.row, waiting.since, known)
+        if result.session is not None:  # so that of the next turn only its own entries are read
+            self._hot.put(result.session)
+        return result
 
     def close(self) -> None:
         """Tells everybody who still waits, or will, that this host has closed."""

@@ -55,7 +55,7 @@ from onrecord.turn.stage import LiveStage
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("Order", "answer_of", "take")
+__all__ = ("Order", "take")
 
 SomeInput = TypeVar("SomeInput", bound=Input)
 
@@ -202,13 +202,6 @@ def _open(
         if resumes.stopped:
             turn.stopped = Stop(resumes.stopped, wrap_up=resumes.stopped_wraps_up)
     return turn
-
-
-def answer_of(input: Input, pending: Pending | None) -> Answered | None:
-    """The answer that an input is: a message may be one too, where the open question says so."""
-    if isinstance(input, Said) and pending is not None and pending.question.on_message == "answer":
-        return Answered(pending.question.key, value=input.content if isinstance(input.content, str) else None)
-    return input if isinstance(input, Answered) else None
 
 
 def _check_history(resumes: Pending | None) -> None:
