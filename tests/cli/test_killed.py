@@ -75,6 +75,8 @@ agent = Agent(Counting(), name="Counting")
 timed = Agent(Counting(), name="Timed", director=Timed())
 '''
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
 AGAIN = ("going on with what was asked", "not known to have been shown yet")
 
 
@@ -177,6 +179,32 @@ def test_a_chat_killed_at_random_points_says_everything_once(folder: Path, seed:
         shown = [life for life in lives if reply in life]
         assert shown, lives
         assert all(any(told in life for told in AGAIN) for life in shown[1:]), shown
+    assert started("record", "verify", folder / "t.db").code == 0
+
+
+def test_the_demo_is_killed_after_every_line_and_books_one_room(folder: Path) -> None:
+    """What ``make demo`` runs, killed while it replies: each line of the customer is there once, and one booking."""
+    customer = (EXAMPLES / "hotel_customer.txt").read_text(encoding="utf-8").splitlines()
+    chat = ("chat", str(EXAMPLES / "hotel.py:agent"), "--store", "t.db")
+    chance, at = random.Random(3), 0  # noqa: S311 - a repeatable course of events
+    while at < len(customer):
+        with Person(*command(*chat), folder=folder) as person:
+            person.sees(r"(^|\n)(> |.*> $)")
+            person.types(customer[at])
+            time.sleep(chance.uniform(0.0, 0.04))
+            person.process.kill()
+            person.leaves()
+        at += was_accepted(folder / "t.db", customer[at])
+    ran = started(*chat, folder=folder)
+    assert ran.code == 0, ran
+    session = stored(folder / "t.db")
+    assert session is not None
+    told = session.conversation.messages
+    assert [m.text for m in told if isinstance(m, UserMessage)] == customer
+    assert len([m for m in told if isinstance(m, AssistantMessage)]) == len(customer)
+    calls = [c.name for m in told if isinstance(m, AssistantMessage) for r in m.rounds for c in r.calls]
+    assert calls == ["price", "price", "book"]
+    assert rows(folder / "t.db", "in") == rows(folder / "t.db", "out") == []
     assert started("record", "verify", folder / "t.db").code == 0
 
 
