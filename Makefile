@@ -11,6 +11,12 @@ TESTS  := $(BIN)/python -m pytest
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
           --no-header --no-annotate --upgrade
 
+WHOLE  := not bench and not live
+# Tests that mostly wait for processes of their own: they run beside the others, and no coverage is lost with them.
+APART  := tests/docs tests/gates tests/soak tests/breaking tests/cli/test_killed.py tests/cli/test_worker.py \
+          tests/cli/test_streams.py tests/cli/test_chat_terminal.py tests/cli/test_chat_pipe.py \
+          tests/stores/test_sqlite_killed.py
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check soak docs bench lock snapshots coverage format clean
 
@@ -23,7 +29,10 @@ demo: $(RUN)  ## a chat with the example agent, kept in demo.db; without a termi
 test: $(DEV)  ## everything: gates, budgets, then all tests
 	$(BIN)/python -m gates.run
 	@if [ -d tests/bench ]; then $(TESTS) -q -m bench -p no:randomly tests/bench; fi
-	$(BIN)/python -m coverage run -m pytest -m "not bench and not live"
+	@$(TESTS) -q -m "$(WHOLE)" $(APART) > $(VENV)/apart.txt 2>&1 & apart=$$!; \
+	$(BIN)/python -m coverage run -m pytest -m "$(WHOLE)" $(APART:%=--ignore=%); covered=$$?; \
+	echo "tests of whole processes, run beside these:"; wait $$apart; ended=$$?; tail -n 60 $(VENV)/apart.txt; \
+	exit $$((covered + ended))
 
 check: $(DEV)  ## the gates alone: types, lint, layers, snapshots, documents
 	$(BIN)/python -m gates.run
@@ -42,7 +51,7 @@ snapshots: $(DEV)  ## rewrites every snapshot; look at the difference before you
 	$(BIN)/python -m gates.public_api --write
 	$(BIN)/python -m gates.names_snapshot --write
 	$(BIN)/python -m gates.help_pages --write
-	$(TESTS) -q -m "not bench and not live" --write-snapshots || [ $$? -eq 5 ]
+	$(TESTS) -q -m "$(WHOLE)" --write-snapshots || [ $$? -eq 5 ]
 
 lock: $(DEV)  ## resolves the lock files anew
 	$(PIP) install uv
@@ -50,7 +59,7 @@ lock: $(DEV)  ## resolves the lock files anew
 	$(LOCK) -c requirements/dev.txt -o requirements/run.txt pyproject.toml requirements/build.in
 
 coverage: $(DEV)  ## which lines and branches no test reaches
-	$(BIN)/python -m coverage run -m pytest -q -m "not bench and not live"
+	$(BIN)/python -m coverage run -m pytest -q -m "$(WHOLE)"
 	$(BIN)/python -m coverage report --show-missing --skip-covered
 
 format: $(DEV)  ## formats the code and mends what can be mended safely

@@ -165,6 +165,17 @@ texts = st.text(max_size=30) | st.sampled_from(
 )
 
 
+def test_a_text_fits_only_the_alternative_whose_format_it_has() -> None:
+    """A number written as text is no address, though another alternative is a number."""
+    schema = {
+        "type": "object",
+        "properties": {"title": {"anyOf": [{"type": "integer"}, {"type": "string", "format": "email"}]}},
+        "required": ["title"],
+    }
+    assert isinstance(fill(schema, "0")["title"], int)
+    assert jsonschema_rs.is_valid(schema, fill(schema, "ana@e.test"), validate_formats=True)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.recursive(leaves, nested, max_leaves=8), st.lists(texts, max_size=3), texts)
 def test_always_valid_against_its_schema(schema: dict[str, Any], said: list[str], spoken: str) -> None:

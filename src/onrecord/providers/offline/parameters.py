@@ -121,14 +121,22 @@ def parameter(name: str, schema: Json, required: bool, whole: Mapping[str, Json]
     inner = single(outer, whole)
     about = str(outer.get("description") or inner.get("description") or outer.get("title") or "")
     check = compiled(outer, whole)
-    spelled = PATTERNS.get(FORMATS.get(str(inner.get("format", "")), "")) if inner.get("format") in SPELLED else None
+    options = [(compiled(one, whole), _spelling(single(one, whole))) for one in branches(outer, whole)]
 
     def fits(value: Json) -> bool:
-        if spelled is not None and isinstance(value, str) and not spelled.fullmatch(value):
+        if check(value):
             return False
-        return not check(value)
+        if not isinstance(value, str):
+            return True
+        return any(not wrong(value) and (spelled is None or spelled.fullmatch(value)) for wrong, spelled in options)
 
     return Parameter(name, inner, required, about, fits, whole, outer)
+
+
+def _spelling(schema: Mapping[str, Json]) -> re.Pattern[str] | None:
+    """How a text of this schema's format is spelled, where that is known."""
+    form = schema.get("format")
+    return PATTERNS.get(FORMATS.get(str(form), "")) if form in SPELLED else None
 
 
 def resolved(schema: Json, whole: Mapping[str, Json]) -> Mapping[str, Json]:
