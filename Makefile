@@ -12,7 +12,8 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-annotate --upgrade
 
 WHOLE  := not bench and not live
-# Tests that mostly wait for processes of their own: they run beside the others, and no coverage is lost with them.
+COVER  := $(BIN)/python -m coverage run --data-file
+# Tests that mostly wait for processes of their own: they run beside the others.
 APART  := tests/docs tests/gates tests/soak tests/breaking tests/cli/test_killed.py tests/cli/test_worker.py \
           tests/cli/test_streams.py tests/cli/test_chat_terminal.py tests/cli/test_chat_pipe.py \
           tests/stores/test_sqlite_killed.py
@@ -29,10 +30,14 @@ demo: $(RUN)  ## a chat with the example agent, kept in demo.db; without a termi
 test: $(DEV)  ## everything: gates, budgets, then all tests
 	$(BIN)/python -m gates.run
 	@if [ -d tests/bench ]; then $(TESTS) -q -m bench -p no:randomly tests/bench; fi
-	@$(TESTS) -q -m "$(WHOLE)" $(APART) > $(VENV)/apart.txt 2>&1 & apart=$$!; \
-	$(BIN)/python -m coverage run -m pytest -m "$(WHOLE)" $(APART:%=--ignore=%); covered=$$?; \
+	@rm -f $(VENV)/.coverage.*; \
+	$(COVER)=$(VENV)/.coverage.apart -m pytest -q -m "$(WHOLE)" $(APART) > $(VENV)/apart.txt 2>&1 & apart=$$!; \
+	$(COVER)=$(VENV)/.coverage.other -m pytest -m "$(WHOLE)" $(APART:%=--ignore=%); other=$$?; \
 	echo "tests of whole processes, run beside these:"; wait $$apart; ended=$$?; tail -n 60 $(VENV)/apart.txt; \
-	exit $$((covered + ended))
+	exit $$((other + ended))
+	@$(BIN)/python -m coverage combine -q $(VENV)/.coverage.apart $(VENV)/.coverage.other
+	@$(BIN)/python -m coverage json -q -o $(VENV)/coverage.json
+	@$(BIN)/python -m gates.coverage_floors $(VENV)/coverage.json
 
 check: $(DEV)  ## the gates alone: types, lint, layers, snapshots, documents
 	$(BIN)/python -m gates.run
