@@ -193,7 +193,7 @@ async def test_a_session_is_read_as_of_one_moment(tmp_path: Path) -> None:
 
     with closing(ours), closing(others):
         loaded = SqliteStore(path)._load(session.key, None, Interrupted())  # type: ignore[arg-type]  # what is used
-        assert loaded is not None
+        assert isinstance(loaded, Session)
         assert loaded.conversation == session.conversation
         assert others.execute("select count(*) from messages").fetchone() == (0,)
 

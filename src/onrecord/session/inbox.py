@@ -141,6 +141,7 @@ class Rows(Protocol):
         One that is there stays as it is, and nothing else happens either. ``busy``: ``reject`` refuses while a row of
         the session's inbox is leased or due; ``supersede`` marks every other `Said` that waits or is taken, so that it
         ends interrupted. With ``lease`` a new row comes back leased, with its session, when it is the next to be taken.
+        A store may leave that to `lease` where the session is long and has to be read.
         """
         ...
 

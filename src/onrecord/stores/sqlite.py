@@ -29,9 +29,12 @@ from onrecord.stores.sqlite_rows import keeping_rows
 from onrecord.stores.sqlite_sessions import (
     ENTRY,
     HEAD,
+    Loading,
+    begin_reading,
     decoding,
     is_known,
     read_entry,
+    read_page,
     read_session,
     span,
     write_session,
@@ -51,6 +54,10 @@ _Rows = tuple[SessionKey, Sequence[str], Sequence[Encoded]]
 
 _system_clock = partial(datetime.now, UTC)
 _ENTRIES = f"select {ENTRY} from entries where place between ? and ? order by place"  # noqa: S608 - our own text
+
+
+_TRIES = 3
+"""How often a long session is read in pages that changes meanwhile, before it is read in one piece."""
 
 
 class SqliteStore(SqliteErasing):
@@ -88,7 +95,14 @@ class SqliteStore(SqliteErasing):
     async def load(self, key: SessionKey | str, /, *, known: Session | None = None) -> Session | None:
         """The session, or None; ``known`` itself when it is still what is stored, at the price of one row read."""
         key = session_key(key)
-        return await self._file.run(partial(self._load, key, known))
+        for _ in range(_TRIES):
+            found = await self._file.run(partial(self._load, key, known))
+            if not isinstance(found, Loading):
+                return found
+            while await self._file.run(partial(self._read_on, found)):
+                if found.session is not None:
+                    return found.session
+        return await self._file.run(partial(self._load_whole, key))
 
     async def commit(self, change: Change, /) -> Session:
         """Stores a change in one transaction. LeaseLost, or SessionConflict when it is not the next version."""
@@ -140,10 +154,18 @@ class SqliteStore(SqliteErasing):
 
     # ---- in the file's thread ----------------------------------------------------------------------------------------
 
-    def _load(self, key: SessionKey, known: Session | None, connection: sqlite3.Connection) -> Session | None:
+    def _load(self, key: SessionKey, known: Session | None, connection: sqlite3.Connection) -> Session | Loading | None:
         if is_known(key, known, connection):
             return known
         with transaction(connection, "deferred"):  # one moment in time, though others may commit meanwhile
+            return begin_reading(key, self._file.codec, connection)
+
+    def _read_on(self, loading: Loading, connection: sqlite3.Connection) -> bool:
+        with transaction(connection, "deferred"):
+            return read_page(loading, self._file.codec, connection)
+
+    def _load_whole(self, key: SessionKey, connection: sqlite3.Connection) -> Session | None:
+        with transaction(connection, "deferred"):
             return read_session(key, self._file.codec, connection)
 
     def _commit(

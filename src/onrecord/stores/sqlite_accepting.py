@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.session.inbox import Accepted, Box, Busy, Lease, Row, encode_mark, superseded
 from onrecord.stores.sqlite_codec import CellCodec
@@ -20,7 +21,7 @@ from onrecord.stores.sqlite_leases import (
     share_due,
     until,
 )
-from onrecord.stores.sqlite_sessions import is_known, read_session
+from onrecord.stores.sqlite_sessions import is_known, is_long, read_session
 
 if TYPE_CHECKING:
     import sqlite3
@@ -52,6 +53,15 @@ def accept(
     if before.messages:
         share_due(connection, row.named[:3], due)
     mine = asked if asked is not None and before.is_next(row, due, now) else None
+    session = None
+    if mine is not None:
+        key = SessionKey(row.named[1], tenant=row.named[0])
+        if is_known(key, mine.known, connection):
+            session = mine.known
+        elif is_long(key, connection):
+            mine = None  # whoever leases it reads it in pages
+        else:
+            session = read_session(key, codec, connection)
     owner, end = ("", None) if mine is None else (mine.owner, until(now, mine.ttl))
     n = _insert(connection, row, due, owner, end)
     attempt = 0 if mine is None else 1
@@ -62,9 +72,6 @@ def accept(
         return Accepted(row=stored, is_new=True)
     if before.leased is not None:
         _clear(connection, row, n)
-    session = mine.known
-    if not is_known(stored.session, session, connection):
-        session = read_session(stored.session, codec, connection)
     return Accepted(row=stored, is_new=True, leased=True, session=session)
 
 

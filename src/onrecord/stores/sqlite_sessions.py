@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.conversation.messages import Message
 from onrecord.errors import RecordInvalid, StoreError
 from onrecord.record.entry import Entry, UnknownBody, kind_of
 from onrecord.record.jsonl import EntryCodec
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
     import sqlite3
 
 __all__ = (
-    "ENTRY", "HEAD", "decoding", "is_known", "named_owner", "read_entry", "read_session", "span", "write_session",
+    "ENTRY", "HEAD", "PAGE", "Loading", "begin_reading", "decoding", "is_known", "is_long", "named_owner", "read_entry",
+    "read_page", "read_session", "span", "write_session",
 )  # fmt: skip
 
 _PLACES = 32
 """Bits of a row's place that say which row of its session it is; the rest says which session."""
+PAGE = 1000
+"""Messages that are read in one act; others who wait for the file have their turn between two pages."""
 _ROWS_AT_ONCE = 100  # 900 parameters: the oldest limit of SQLite is 999
 
 HEAD = "select no, version, generation, seq, messages from sessions where tenant=? and id=?"
@@ -59,6 +63,45 @@ def is_known(key: SessionKey, known: Session | None, connection: sqlite3.Connect
     return head is not None and Head(*head[1:]).is_of(known)
 
 
+def is_long(key: SessionKey, connection: sqlite3.Connection) -> bool:
+    """Whether a session has more messages than are read at once."""
+    head = connection.execute(HEAD, (key.tenant, key.id)).fetchone()
+    return head is not None and head[4] > PAGE
+
+
+class Loading:
+    """A long session that is read in pages. ``session`` is set once it is whole."""
+
+    __slots__ = ("head", "key", "messages", "session", "state")
+
+    def __init__(self, key: SessionKey, head: tuple[int, ...], state: bytes) -> None:
+        self.key, self.head, self.state = key, head, state
+        self.messages: list[Message] = []
+        self.session: Session | None = None
+
+
+def begin_reading(key: SessionKey, codec: CellCodec, connection: sqlite3.Connection) -> Session | Loading | None:
+    """The session, or its beginning where it is long. Whoever asks has a transaction open."""
+    row = connection.execute(_STATE, (key.tenant, key.id)).fetchone()
+    if row is None or row[4] <= PAGE:
+        return None if row is None else read_session(key, codec, connection)
+    return Loading(key, row[:5], row[5])
+
+
+def read_page(loading: Loading, codec: CellCodec, connection: sqlite3.Connection) -> bool:
+    """Reads on. False where the session is not what it was when reading began."""
+    key, told = loading.key, loading.messages
+    if connection.execute(HEAD, (key.tenant, key.id)).fetchone() != loading.head:
+        return False
+    first, _ = span(loading.head[0])
+    rows = connection.execute(_MESSAGES, (first + len(told), first + len(told) + PAGE - 1))
+    with decoding(codec.path, key.id, "a message"):
+        told += [decode_message(body) for body in _bodies(key, rows, codec, len(told))]
+    if len(told) % PAGE or len(told) >= loading.head[4]:
+        loading.session = _whole(key, loading.head, loading.state, told, codec)
+    return True
+
+
 def read_session(key: SessionKey, codec: CellCodec, connection: sqlite3.Connection) -> Session | None:
     """The session as it is stored. Whoever asks has a transaction open, so that it is of one moment."""
     row = connection.execute(_STATE, (key.tenant, key.id)).fetchone()
@@ -66,18 +109,22 @@ def read_session(key: SessionKey, codec: CellCodec, connection: sqlite3.Connecti
         return None
     rows = connection.execute(_MESSAGES, span(row[0]))
     with decoding(codec.path, key.id, "a message"):
-        conversation = Conversation.of([decode_message(body) for body in _bodies(key, rows, codec)])
+        messages = [decode_message(body) for body in _bodies(key, rows, codec)]
+    return _whole(key, row[:5], row[5], messages, codec)
+
+
+def _whole(key: SessionKey, head: tuple[int, ...], state: bytes, messages: list[Message], codec: CellCodec) -> Session:
     with decoding(codec.path, key.id, "the state"):
-        session = decode_state(codec.open(row[5], "state", key.tenant, key.id), conversation)
-    if not Head(*row[1:5]).is_of(session):
+        session = decode_state(codec.open(state, "state", key.tenant, key.id), Conversation.of(messages))
+    if not Head(*head[1:5]).is_of(session):
         raise damaged(codec.path, f"the rows of session {key.id!r} are not of one version")
     return session
 
 
-def _bodies(key: SessionKey, rows: Iterable[tuple[bytes]], codec: CellCodec) -> Iterator[bytes]:
+def _bodies(key: SessionKey, rows: Iterable[tuple[bytes]], codec: CellCodec, start: int = 0) -> Iterator[bytes]:
     if codec.cipher is None:
         return (body for (body,) in rows)
-    return (codec.open(body, "message", key.tenant, key.id, n) for n, (body,) in enumerate(rows))
+    return (codec.open(body, "message", key.tenant, key.id, n) for n, (body,) in enumerate(rows, start))
 
 
 def read_entry(
