@@ -149,7 +149,7 @@ class Insistent:
         if self.kills == 0 or self.chance.random() < 0.3:
             return False
         self.kills -= 1
-        time.sleep(self.chance.uniform(0.0, 0.9))
+        time.sleep(self.chance.uniform(0.0, 0.9))  # the moment is what is drawn; nothing is waited for
         person.process.kill()
         person.leaves()
         return True
@@ -191,7 +191,7 @@ def test_the_demo_is_killed_after_every_line_and_books_one_room(folder: Path) ->
         with Person(*command(*chat), folder=folder) as person:
             person.sees(r"(^|\n)(> |.*> $)")
             person.types(customer[at])
-            time.sleep(chance.uniform(0.0, 0.04))
+            time.sleep(chance.uniform(0.0, 0.04))  # the moment is what is drawn; nothing is waited for
             person.process.kill()
             person.leaves()
         at += was_accepted(folder / "t.db", customer[at])
@@ -241,7 +241,8 @@ def test_a_wake_that_came_due_while_nobody_was_there_fires_at_the_next_start(fol
     assert first.code == 0, first
     (wake,) = rows(folder / "t.db", "in")
     assert wake.key == "woke::bell"
-    time.sleep(2.0)
+    assert wake.due is not None
+    time.sleep(max(0.0, (wake.due - datetime.now(UTC)).total_seconds()))
     second = started("chat", "cli_counting.py:timed", "--store", "t.db", stdin="two\n", folder=folder)
     assert second.out.count("[bell rang]") == 1
     assert second.out.index("[bell rang]") < second.out.index("> two")

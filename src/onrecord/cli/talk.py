@@ -168,7 +168,7 @@ class Talk:
                         await self._reply(said, stream)
                     except BrokenPipeError:
                         raise
-                    except Exception as error:  # noqa: BLE001 - as of any turn
+                    except Exception as error:  # noqa: BLE001 - one that fails is told, and the chat goes on
                         self._tell(error)
             await self._settle()
 

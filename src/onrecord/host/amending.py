@@ -27,7 +27,8 @@ def amend(row: Row, base: Session | None, setup: Setup) -> tuple[Change | None, 
     session = base or Session(key=row.session, digest_key=setup.effects.nonce())
     if isinstance(body, HistoryChanged):
         return _told(row, base, change_history(session, body, at=now, folds=setup.plan.folds), "silent", "")
-    assert isinstance(body, Interruption)  # noqa: S101 - narrows the type: a row of the inbox holds nothing else here
+    if not isinstance(body, Interruption):  # only a store that breaks the port's promises puts one here
+        raise UsageError(f"a row of the inbox holds a {type(body).__name__}, which nobody takes")
     try:
         change = interrupt_closed(session, body, at=now, folds=setup.plan.folds)
     except UsageError:

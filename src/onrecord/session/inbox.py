@@ -25,6 +25,7 @@ UTC. What cannot be stored is refused before anything changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
@@ -265,9 +266,8 @@ def encode_mark(session: SessionKey, by: Interruption) -> bytes:
 
 def decode_mark(body: bytes) -> Interruption:
     """What `encode_mark` wrote. StoreError for what it did not."""
-    found = decode_row_body("interruption", body)
-    assert isinstance(found, Interruption)  # noqa: S101 - the kind names the decoder
-    return found
+    mark: Interruption = _decoded("interruption", body)
+    return mark
 
 
 def instant(at: datetime) -> datetime:
@@ -298,13 +298,15 @@ def check_reason(why: str) -> None:
 
 def decode_row_body(kind: str, body: bytes) -> RowBody:
     """What `encode_row_body` wrote. StoreError for what it did not."""
+    found: RowBody = _decoded(kind, body)
+    return found
+
+
+def _decoded(kind: str, body: bytes) -> Any:
     decoder = _decoders.get(kind)
     if decoder is not None:
-        try:
-            found: RowBody = decoder.decode(body)
-            return found
-        except UNREADABLE:
-            pass
+        with suppress(*UNREADABLE):
+            return decoder.decode(body)
     raise StoreError(
         f"a row of the kind {kind!r} does not decode", code="store-corrupt", hint="restore the last good copy"
     )
