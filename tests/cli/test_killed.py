@@ -195,8 +195,11 @@ def test_the_demo_is_killed_after_every_line_and_books_one_room(folder: Path) ->
             person.process.kill()
             person.leaves()
         at += was_accepted(folder / "t.db", customer[at])
-    ran = started(*chat, folder=folder)
-    assert ran.code == 0, ran
+    assert started(*chat, folder=folder).code == 0
+    for row in rows(folder / "t.db", "out"):  # the last life died while it showed this: its lease has to end first
+        assert row.lease_until is not None
+        time.sleep(max(0.0, (row.lease_until - datetime.now(UTC)).total_seconds()))
+        assert started(*chat, folder=folder).code == 0
     session = stored(folder / "t.db")
     assert session is not None
     told = session.conversation.messages
