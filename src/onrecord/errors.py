@@ -1,7 +1,7 @@
 """Every exception onrecord raises on purpose.
 
 OnrecordError                 .code (stable)  .hint (what to do)
-├─ ConfigurationError         while building: ToolInvalid, FeatureConflict, MissingDependency
+├─ ConfigurationError         while building: FlowInvalid, ToolInvalid, FeatureConflict, MissingDependency
 ├─ UsageError                 called wrongly: an answer without a question, an option without an owner; SessionBusy
 ├─ TurnError                  .result: the turn's entries and session are kept
 │   ├─ MessageDenied          .moment .rule .reason (never the content)
@@ -33,6 +33,7 @@ __all__ = (
     "ErrorKind",
     "FeatureConflict",
     "FeatureFailed",
+    "FlowInvalid",
     "LeaseLost",
     "LimitReached",
     "MessageDenied",
@@ -92,6 +93,15 @@ class ConfigurationError(OnrecordError):
     """An agent, tool, model name or store was declared in a way that cannot work. Raised while building."""
 
     default_code = "configuration"
+
+
+class FlowInvalid(ConfigurationError):
+    """A flow's declaration is wrong: a misspelt field, step, tool, event or condition, or a duration nobody can read.
+
+    The message names the flow, the step and the thing, the hint the nearest right name or the fix.
+    """
+
+    default_code = "flow-invalid"
 
 
 class ToolInvalid(ConfigurationError):

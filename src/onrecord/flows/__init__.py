@@ -1,0 +1,1 @@
+"""Flows: who has the floor, step by step, across turns and timers."""
