@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 __all__ = ("Clock", "iso_ms", "to_ms", "whole_ms")
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
 Clock = Callable[[], datetime]
 """Returns the present instant with its UTC offset."""
 
@@ -17,8 +20,8 @@ def whole_ms(at: datetime) -> datetime:
 
 
 def to_ms(at: datetime) -> int:
-    """Milliseconds since the epoch."""
-    return int(at.timestamp() * 1000)
+    """Milliseconds since the epoch, cut to whole ones."""
+    return (at - EPOCH) // MILLISECOND
 
 
 def iso_ms(at: datetime) -> str:
