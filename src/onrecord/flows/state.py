@@ -39,7 +39,8 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``step_id`` is None before the first step. ``asked`` counts how often each field was asked for in this run, and
     ``visits`` how often each step was entered. ``failures`` counts the model calls of the present visit that failed
-    in a row, ``talked`` is the talk step that it took last, ``acted`` whether it has done anything at all.
+    in a row, ``sent`` the messages of that visit, ``talked`` is the talk step that it took last, ``acted`` whether it
+    has done anything at all.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked: Mapping[str, int] = {}
     visits: Mapping[str, int] = {}
     failures: int = 0
+    sent: int = 0
     talked: str = ""
     acted: bool = False
 
