@@ -158,6 +158,3 @@ def park(
     if play.speaker == run.id:
         play.speaker = ""
     return run
-
-
-_ = (line_kind, render_deep)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
 
 from onrecord.flows.fields import FieldSpec
-from onrecord.flows.flow import Flow, FlowInstruction, Idle
+from onrecord.flows.flow import Event, Flow, Idle
+from onrecord.flows.instructions import FlowInstruction
 from onrecord.flows.phrases import Phrases, phrases
 from onrecord.flows.predicates import Check, compile_pred
+from onrecord.flows.prompts import Prompts
 from onrecord.flows.steps import Chain, Collect, Do, Goto, If, Next, Say, Step, Talk, Wait, WaitEvent
 from onrecord.flows.template import Template, compile_template
 from onrecord.flows.triggers import Cooldown, OnEvent, OnMention, OnMessage, OnSilence, Trigger
 from onrecord.timing import duration
+from onrecord.tools.tool import Tool
 
 __all__ = ("Book", "BookBranch", "BookFlow", "BookStep", "BookTrigger", "Guide", "guides", "next_label")
 
@@ -123,12 +126,28 @@ class Book(Struct, frozen=True, kw_only=True):
     silent: tuple[BookFlow, ...]
     by_event: Mapping[str, tuple[BookFlow, ...]]
     has_questions: bool
+    fields: Mapping[str, FieldSpec]
+    actions: Mapping[str, Tool]
+    events: Mapping[str, Event]
+    prompts: Prompts
+    guides: tuple[Guide, ...]
+    idle: Idle | None
+    idle_prompt: Template
+    idle_guides: tuple[Guide, ...]
+    business_hours: Callable[[datetime, Any], datetime] | None
+    scores_lone: bool
+
+    def moved(self, at: datetime, context: Any) -> datetime:
+        """The instant, moved to when business is open; never back, whatever the function says."""
+        return at if self.business_hours is None else max(at, self.business_hours(at, context))
 
     @classmethod
     def of(
-        cls, flows: Sequence[Flow], *, fields: Mapping[str, FieldSpec], conditions: Mapping[str, Any]
-    ) -> Book:
-        """Compiles declared flows, which `validate_flow` has passed."""
+        cls, flows: Sequence[Flow], *, fields: Mapping[str, FieldSpec], conditions: Mapping[str, Any],
+        instructions: Sequence[FlowInstruction], idle: Idle | None, **others: Any,
+    ) -> Book:  # fmt: skip
+        """Compiles declared flows, which `validate_flow` has passed; ``others`` are kept as they are."""
+        registers = {"fields": fields, "conditions": conditions}
         all = tuple(_flow(flow, fields, conditions) for flow in flows)
         events: dict[str, tuple[BookFlow, ...]] = {}
         for flow in all:
@@ -142,7 +161,10 @@ class Book(Struct, frozen=True, kw_only=True):
             silent=tuple(flow for flow in all if flow.of("silence")),
             by_event=events,
             has_questions=any(step.question is not None for flow in all for step in flow.steps),
-        )
+            fields=fields, idle=idle, guides=guides(instructions, where="agent", **registers),
+            idle_prompt=compile_template("" if idle is None else idle.prompt),
+            idle_guides=guides(() if idle is None else idle.instructions, where="idle", **registers), **others,
+        )  # fmt: skip
 
 
 def guides(
@@ -150,7 +172,12 @@ def guides(
 ) -> tuple[Guide, ...]:
     """Instructions with their conditions compiled."""
     return tuple(
-        Guide(one, compile_pred(one.only_if, conditions=conditions, fields=fields, where=f"{where} in instructions[{at}].only_if"))
+        Guide(
+            one,
+            compile_pred(
+                one.only_if, conditions=conditions, fields=fields, where=where, place=f"instructions[{at}].only_if"
+            ),
+        )
         for at, one in enumerate(told)
     )
 
@@ -174,7 +201,7 @@ def _flow(flow: Flow, fields: Mapping[str, FieldSpec], conditions: Mapping[str, 
     free = first is not None and first.talks and first.question is None
     return BookFlow(
         id=flow.id, declared=flow, steps=steps, by_id={step.id: step for step in steps}, triggers=triggers,
-        premise=compile_pred(flow.while_, conditions=conditions, fields=fields, where=f"{where}, while"),
+        premise=compile_pred(flow.while_, conditions=conditions, fields=fields, where=where, place="while"),
         anywhere=tuple(fields[slug] for slug in listed if fields[slug].extract == "anywhere"),
         guides=guides(flow.instructions, fields=fields, conditions=conditions, where=where),
         free=frozenset(spec.slug for spec in first.collect) if first is not None and free else frozenset(),
@@ -224,10 +251,9 @@ def _step(
     if isinstance(step, WaitEvent):
         made.update(duration=duration(step.up_to), otherwise=step.else_)
     if isinstance(step, If):
-        made.update(check=compile_pred(step.only_if, conditions=conditions, fields=fields, where=where), otherwise=step.else_)
+        check = compile_pred(step.only_if, conditions=conditions, fields=fields, where=where, place="if")
+        made.update(check=check, otherwise=step.else_)
     if isinstance(step, Do):
         made["otherwise"] = step.on_fail
     return BookStep(**made)
 
-
-_ = Idle

@@ -15,9 +15,9 @@ from onrecord.flows.entries import FLOWS, RunEnded, RunMoved, RunStarted
 from onrecord.flows.flow_options import Anchor, FlowOptions
 from onrecord.flows.keys import claim_key, message_key, step_key
 from onrecord.flows.outcomes import OUTCOME_MESSAGES, EndReason, OutcomeCode
-from onrecord.flows.predicates import Check, PredContext
+from onrecord.flows.predicates import Check, PredContext, holds
 from onrecord.flows.repeat import blocked
-from onrecord.flows.state import Held, Run
+from onrecord.flows.state import FlowState, Held, Run
 from onrecord.jsonio import Json
 from onrecord.record.kinds import DataPatched
 from onrecord.turn.director import Stage
@@ -78,11 +78,7 @@ class Play:
 
     def anchor(self, flow: BookFlow) -> Anchor:
         """What a flow's runs are keyed to in this turn."""
-        name = flow.declared.anchor
-        held = self.options.anchors.get(name) if name != "session" else None
-        if held is None:
-            return Anchor(self.turn.session.key.id)
-        return Anchor(held) if isinstance(held, str) else held
+        return anchor_of(flow, self.options, self.turn.session.key.id)
 
     async def holds(self, check: Check | None, run: Run | None) -> bool:
         """Whether a condition holds for a run; where there is none, it does."""
@@ -93,19 +89,15 @@ class Play:
             context=turn.context, data=turn.data, input=None if run is None else run.input, run=run,
             silenced=self.reason, now=self.now,
         )  # fmt: skip
-        got = check(context)
-        return got if isinstance(got, bool) else bool(await got)
+        return await holds(check, context)
 
     def blocked(self, flow: BookFlow, trigger: BookTrigger | None, nonce: str) -> OutcomeCode | None:
         """Why a claim stops a flow from beginning, here or in another session of the same customer."""
-        anchor = self.anchor(flow).key
-        claimed = self.turn.state(FLOWS).claimed(flow.id, anchor, nonce)
-        if self.options.claims.held:
-            elsewhere = self.options.claims.held.get(claim_key(flow.id, anchor, nonce))
-            if elsewhere is not None:
-                at = datetime.fromisoformat(elsewhere) if isinstance(elsewhere, str) else elsewhere
-                claimed = at if claimed is None else max(claimed, at)
-        return blocked(claimed, self.now, cooldown=None if trigger is None else trigger.cooldown)
+        cooldown = None if trigger is None else trigger.cooldown
+        return blocked(
+            claimed_at(self.turn.state(FLOWS), self.options, flow, self.anchor(flow).key, nonce), self.now,
+            cooldown=cooldown,
+        )  # fmt: skip
 
     # ---- changing
 
@@ -188,6 +180,23 @@ class Play:
         self.stage.outcome(Outcome(kind="run", status=status, code=code, at=self.now, about=told))
 
 
+def anchor_of(flow: BookFlow, options: FlowOptions, session: str) -> Anchor:
+    """What a flow's runs are keyed to: the session, or what the host gave under the flow's name for it."""
+    name = flow.declared.anchor
+    return (options.anchor(name) if name != "session" else None) or Anchor(session)
+
+
+def claimed_at(
+    state: FlowState, options: FlowOptions, flow: BookFlow, anchor: str, nonce: str
+) -> datetime | None:
+    """When a claim was spent last, in this session or another one of the customer's."""
+    here = state.claimed(flow.id, anchor, nonce)
+    if not options.claims.held:
+        return here
+    elsewhere = options.claims.at(claim_key(flow.id, anchor, nonce))
+    return here if elsewhere is None else elsewhere if here is None else max(here, elsewhere)
+
+
 def skip(play: Play, flow: str, anchor: str, key: str, code: OutcomeCode) -> None:
     """Files that a flow was not begun."""
     about: dict[str, Json] = {"flow_id": flow, "anchor": anchor, "trigger_key": key}
@@ -224,10 +233,8 @@ def spoke(play: Play, run: Run, text: str, media: str | None = None) -> Run:
 
 
 def snapped(play: Play, at: datetime, *, business_hours: bool) -> datetime:
-    """The instant, moved to when business is open; never back, whatever the function says."""
-    if not business_hours or play.book.business_hours is None:
-        return at
-    return max(at, play.book.business_hours(at, play.turn.context))
+    """The instant, moved to when business is open, where that is asked for."""
+    return play.book.moved(at, play.turn.context) if business_hours else at
 
 
 def held(play: Play) -> Held:

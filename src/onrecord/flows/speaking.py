@@ -246,6 +246,3 @@ async def _idle_speaks(play: Play) -> None:
         play.idle, play.question = True, said.spoken.asked
     else:
         play.line(None, "idle", "ok", key=key, llm_calls=said.calls)
-
-
-_ = next_label

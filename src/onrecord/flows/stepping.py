@@ -344,5 +344,3 @@ _STEPS: dict[str, Callable[[Play, Run, BookFlow, BookStep], Awaitable[None]]] = 
     "wait_event": _wait_event,
     "if": _if,
 }
-
-_ = resume_suspended
