@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from onrecord.flows.keys import step_key
-from onrecord.flows.play import Play, arm, line_kind, skip, visit_key
+from onrecord.flows.play import Play, arm, skip, visit_key
 from onrecord.flows.starting import MAX_HOPS, start
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.steps import Chain, Goto, Next
-from onrecord.flows.template import compile_template, render_deep
+from onrecord.flows.template import compile_template
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -96,9 +96,7 @@ async def finish(play: Play, run: Run, flow: BookFlow) -> None:
     if run.hop + 1 >= MAX_HOPS:
         skip(play, flow.id, run.anchor, key, "hop-limit")
         return
-    child = await start(
-        play, flow, "flow", key, payload=run.input, input=run.input, hop=run.hop + 1, clears=False
-    )
+    child = await start(play, flow, "flow", key, payload=run.input, input=run.input, hop=run.hop + 1, clears=False)
     if child is not None:
         _inherit(play, run, child)
 
@@ -112,7 +110,7 @@ def _stay(play: Play, run: Run, step: BookStep) -> None:
     """The run answers every message from here on. It answers this one too, if nobody has."""
     run = replace(_visiting(run, step.id), staying=True)
     asker = play.asker
-    if asker is not None and asker.id != run.id and play.floor != run.id:
+    if asker is not None and run.id not in {asker.id, play.floor}:
         play.put(replace(run, status="suspended", suspended_at=play.now))
         return
     suspend_others(play, run)

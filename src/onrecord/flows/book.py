@@ -148,19 +148,19 @@ class Book(Struct, frozen=True, kw_only=True):
     ) -> Book:  # fmt: skip
         """Compiles declared flows, which `validate_flow` has passed; ``others`` are kept as they are."""
         registers = {"fields": fields, "conditions": conditions}
-        all = tuple(_flow(flow, fields, conditions) for flow in flows)
+        made = tuple(_flow(flow, fields, conditions) for flow in flows)
         events: dict[str, tuple[BookFlow, ...]] = {}
-        for flow in all:
+        for flow in made:
             for name in dict.fromkeys(trigger.event for trigger in flow.of("event")):
                 events[name] = (*events.get(name, ()), flow)
         return cls(
-            flows={flow.id: flow for flow in all},
-            routed=tuple(flow for flow in all if any(not t.is_open for t in flow.of("message"))),
-            open=tuple(flow for flow in all if any(t.is_open for t in flow.of("message"))),
-            mentioned=tuple(flow for flow in all if flow.of("mention")),
-            silent=tuple(flow for flow in all if flow.of("silence")),
+            flows={flow.id: flow for flow in made},
+            routed=tuple(flow for flow in made if any(not t.is_open for t in flow.of("message"))),
+            open=tuple(flow for flow in made if any(t.is_open for t in flow.of("message"))),
+            mentioned=tuple(flow for flow in made if flow.of("mention")),
+            silent=tuple(flow for flow in made if flow.of("silence")),
             by_event=events,
-            has_questions=any(step.question is not None for flow in all for step in flow.steps),
+            has_questions=any(step.question is not None for flow in made for step in flow.steps),
             fields=fields, idle=idle, guides=guides(instructions, where="agent", **registers),
             idle_prompt=compile_template("" if idle is None else idle.prompt),
             idle_guides=guides(() if idle is None else idle.instructions, where="idle", **registers), **others,
@@ -224,9 +224,7 @@ def _trigger(
     )  # fmt: skip
 
 
-def _step(
-    step: Step, at: int, fields: Mapping[str, FieldSpec], conditions: Mapping[str, Any], flow: str
-) -> BookStep:
+def _step(step: Step, at: int, fields: Mapping[str, FieldSpec], conditions: Mapping[str, Any], flow: str) -> BookStep:
     where = f'{flow}, step "{step.id}"'
     made = dict[str, Any](id=step.id, kind=step.kind, index=at, declared=step, then=step.then)
     if isinstance(step, (Talk, Collect)):
@@ -256,4 +254,3 @@ def _step(
     if isinstance(step, Do):
         made["otherwise"] = step.on_fail
     return BookStep(**made)
-

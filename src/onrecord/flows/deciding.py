@@ -18,8 +18,8 @@ from onrecord.flows.starting import draft, start
 from onrecord.flows.state import Run
 from onrecord.flows.stepping import pending_of
 from onrecord.flows.steps import Goto
-from onrecord.jsonio import Json
 from onrecord.flows.understand import Judged, ToJudge, understand_shape
+from onrecord.jsonio import Json
 from onrecord.models.request import Piece
 from onrecord.record.kinds import DataPatched
 from onrecord.turn.director import Query
@@ -234,7 +234,7 @@ async def judge_branches(play: Play, run: Run, judged: Judged | None) -> None:
             hit = judged is not None and judged.branches.get(f"{run.id}/{step.id}/{at}", False)
         if hit:
             key = visit_key(run)
-            play.line(run, step.kind, "ok", "branch", key=key, next=next_label(branch.then))
+            play.line(run, step.kind, "ok", "branch", key=key, leads=next_label(branch.then))
             await follow(play, play.put(replace(play.runs[run.id], status="running")), flow, step, branch.then)
             return
 

@@ -26,7 +26,7 @@ from onrecord.flows.prompts import Prompts
 from onrecord.flows.silence import arm_silence, pending_wakes
 from onrecord.flows.speaking import speak
 from onrecord.flows.state import FlowState, Held, Run
-from onrecord.flows.stepping import drain, move
+from onrecord.flows.stepping import drain
 from onrecord.flows.validate import Registries, check_tools, validate_flow
 from onrecord.jsonio import Json
 from onrecord.session.codec import slot_value

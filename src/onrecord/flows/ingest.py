@@ -1,4 +1,4 @@
-"""Ingest: what an input does before anybody judges it. Waits that it ends, wakes that are due, events, starts by hand."""
+"""Ingest: what an input does before anybody judges it. It ends waits, wakes runs, reports events, starts flows."""
 
 from __future__ import annotations
 
@@ -48,12 +48,8 @@ async def ingest(play: Play) -> None:
 
 
 def _ignore(play: Play, code: OutcomeCode) -> None:
-    play.turn.ignore(
-        Outcome(
-            kind="wait", status="skipped", code=code, message=OUTCOME_MESSAGES[code], key=play.turn.input.key,
-            at=play.now,
-        )  # fmt: skip
-    )
+    told, key = OUTCOME_MESSAGES[code], play.turn.input.key
+    play.turn.ignore(Outcome(kind="wait", status="skipped", code=code, message=told, key=key, at=play.now))
 
 
 # ---- messages --------------------------------------------------------------------------------------------------------
@@ -66,16 +62,16 @@ async def _message(play: Play) -> None:
 
 async def _replied(play: Play) -> None:
     """Runs that wait for a time, with somewhere to go when the customer replies first, go there."""
-    for run in list(play.runs.values()):
-        found = _waits_for_reply(play, run)
+    for parked in list(play.runs.values()):
+        found = _waits_for_reply(play, parked)
         if found is None:
             continue
         flow, step = found
-        if run.waiting is not None:
-            play.stage.disarm(run.waiting.key)
-        run = play.put(replace(run, status="running", waiting=None))
+        if parked.waiting is not None:
+            play.stage.disarm(parked.waiting.key)
+        run = play.put(replace(parked, status="running", waiting=None))
         target = await _exit_of(play, run, step)
-        play.line(run, "wait", "ok", "replied", next=next_label(target))
+        play.line(run, "wait", "ok", "replied", leads=next_label(target))
         provisional = not play.floor_taken
         if provisional:
             play.floor = run.id
@@ -139,18 +135,18 @@ async def _lost_questions(play: Play) -> None:
     """A run whose question is open no more is not left waiting: it asks again, or its action counts as failed."""
     pending = play.turn.working.pending
     open_key = None if pending is None else pending.question.key
-    for run in list(play.runs.values()):
-        waiting = run.waiting
-        if run.status != "waiting" or waiting is None or waiting.kind != "answer" or waiting.key == open_key:
+    for parked in list(play.runs.values()):
+        waiting = parked.waiting
+        if waiting is None or waiting.kind != "answer" or waiting.key == open_key:
             continue
         if play.turn.state(FLOWS).held is not None:
             play.turn.note(TurnHeld())
-        run = play.put(replace(run, status="running", waiting=None))
+        run = play.put(replace(parked, status="running", waiting=None))
         flow = play.flow_of(run)
         step = None if flow is None else flow.by_id.get(run.step_id or "")
         if flow is not None and step is not None and not step.talks:
             target = step.then if step.otherwise is None else step.otherwise
-            play.line(run, line_kind(step), "failed", "question-gone", key=visit_key(run), next=next_label(target))
+            play.line(run, line_kind(step), "failed", "question-gone", key=visit_key(run), leads=next_label(target))
             await follow(play, run, flow, step, target)
 
 
@@ -202,11 +198,11 @@ async def _run_wake(play: Play, woke: Woke) -> None:
     if step.kind == "wait":
         replied = step.otherwise is not None and has_written_since(play, run, flow, since=waiting.set_at)
         target: Any = step.otherwise if replied else step.then
-        play.line(run, "wait", "ok", "replied" if replied else "no-reply", next=next_label(target))
+        play.line(run, "wait", "ok", "replied" if replied else "no-reply", leads=next_label(target))
         await follow(play, run, flow, step, target)
     elif step.kind == "wait_event":
         target = step.otherwise or "end"
-        play.line(run, "wait", "ok", "no-event", next=next_label(target))
+        play.line(run, "wait", "ok", "no-event", leads=next_label(target))
         await follow(play, run, flow, step, target)
 
 
@@ -250,7 +246,7 @@ async def _arrived(play: Play, run: Run, event: str) -> None:
     if provisional:
         play.floor = run.id
     if flow is not None and step is not None:
-        play.line(run, "wait", "ok", "event-arrived", next=next_label(step.then))
+        play.line(run, "wait", "ok", "event-arrived", leads=next_label(step.then))
         await follow(play, run, flow, step, step.then)
     if provisional and run.id in play.runs:
         play.floor_taken = True

@@ -155,9 +155,9 @@ class Play:
 
     def line(
         self, run: Run | None, kind: str, status: str, code: OutcomeCode | None = None, *, detail: Json = None,
-        key: str | None = None, next: str | None = None, until: datetime | None = None, llm_calls: int = 0,
+        key: str | None = None, leads: str | None = None, until: datetime | None = None, llm_calls: int = 0,
     ) -> None:  # fmt: skip
-        """Files what happened to a step, or to nothing in particular."""
+        """Files what happened to a step, or to nothing in particular; ``leads`` says where the run goes from there."""
         about: dict[str, Json] = {}
         if run is not None:
             about = {"run_id": run.id, "flow_id": run.flow_id}
@@ -165,16 +165,14 @@ class Play:
                 about["step_id"] = run.step_id
                 if kind in TALKS and run.id in self.runs:
                     self.put(replace(self.runs[run.id], talked=run.step_id))
-        self.stage.outcome(
-            Outcome(
-                kind=kind, status=status, code=code, message=OUTCOME_MESSAGES[code] if code else "", detail=detail,
-                key=key, next=next, until=until, at=self.now, llm_calls=llm_calls, about=about,
-            )  # fmt: skip
-        )
+        told = OUTCOME_MESSAGES[code] if code else ""
+        line = Outcome(
+            kind=kind, status=status, code=code, message=told, detail=detail, key=key, next=leads, until=until,
+            at=self.now, llm_calls=llm_calls, about=about,
+        )  # fmt: skip
+        self.stage.outcome(line)
 
-    def lifecycle(
-        self, run: Run, status: str, *, code: str | None = None, about: Mapping[str, Json]
-    ) -> None:
+    def lifecycle(self, run: Run, status: str, *, code: str | None = None, about: Mapping[str, Json]) -> None:
         """Files that a run started or ended."""
         told: dict[str, Json] = {"run_id": run.id, "flow_id": run.flow_id, "anchor": run.anchor, **about}
         self.stage.outcome(Outcome(kind="run", status=status, code=code, at=self.now, about=told))
@@ -186,9 +184,7 @@ def anchor_of(flow: BookFlow, options: FlowOptions, session: str) -> Anchor:
     return (options.anchor(name) if name != "session" else None) or Anchor(session)
 
 
-def claimed_at(
-    state: FlowState, options: FlowOptions, flow: BookFlow, anchor: str, nonce: str
-) -> datetime | None:
+def claimed_at(state: FlowState, options: FlowOptions, flow: BookFlow, anchor: str, nonce: str) -> datetime | None:
     """When a claim was spent last, in this session or another one of the customer's."""
     here = state.claimed(flow.id, anchor, nonce)
     if not options.claims.held:

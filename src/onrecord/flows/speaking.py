@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from onrecord.conversation.messages import AssistantMessage, UserMessage
 from onrecord.errors import AnswerRefused, ModelError
 from onrecord.flows.advance import finish, follow
-from onrecord.flows.book import next_label
 from onrecord.flows.deciding import pieces, write_heard
 from onrecord.flows.defer import EMPTY, Failure, failure_of, retry_at
 from onrecord.flows.envelope import merge_fields, speak_shape, wire_names
@@ -102,9 +101,7 @@ async def _answer(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
     await _after_answer(play, play.runs[run.id], flow, step, pending)
 
 
-async def _brief(
-    play: Play, run: Run, flow: BookFlow, step: BookStep, pending: tuple[FieldSpec, ...]
-) -> Brief:
+async def _brief(play: Play, run: Run, flow: BookFlow, step: BookStep, pending: tuple[FieldSpec, ...]) -> Brief:
     turn, data = play.turn, play.turn.data
     roots = (data, turn.context, run.input)
     tools = flow.declared.tools if step.declared.tools is None else step.declared.tools  # type: ignore[union-attr]  # talk steps have tools
@@ -185,9 +182,7 @@ def _later(play: Play, run: Run, step: BookStep, failure: Failure) -> None:
     play.line(run, step.kind, "deferred", failure.code, key=key, until=at)
 
 
-async def _after_answer(
-    play: Play, run: Run, flow: BookFlow, step: BookStep, asked: tuple[FieldSpec, ...]
-) -> None:
+async def _after_answer(play: Play, run: Run, flow: BookFlow, step: BookStep, asked: tuple[FieldSpec, ...]) -> None:
     """Counts what was asked for, and moves on when nothing is missing any more."""
     if play.answers:
         play.answers = False

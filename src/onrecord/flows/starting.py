@@ -83,7 +83,9 @@ def _refused(play: Play, flow: BookFlow, run: Run, live: Run | None) -> OutcomeC
 
 def _park(play: Play, run: Run, trigger: BookTrigger) -> Run:
     """An event's run waits out its delay, or until business is open."""
-    at = snapped(play, play.now if trigger.after is None else play.now + trigger.after, business_hours=trigger.business_hours)
+    at = snapped(
+        play, play.now if trigger.after is None else play.now + trigger.after, business_hours=trigger.business_hours
+    )
     if trigger.after is None and at <= play.now:
         return run
     key = start_key(run.id, at)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from onrecord.errors import AnswerRefused, FlowInvalid
 from onrecord.flows.actions import Defer, Failed, Ok, Skipped, as_action_result
-from onrecord.flows.advance import enter, finish, follow, park, resume_suspended, suspend_others
+from onrecord.flows.advance import enter, finish, follow, park, suspend_others
 from onrecord.flows.book import next_label
 from onrecord.flows.entries import FLOWS, LineSentOnce
 from onrecord.flows.fields import is_known
@@ -152,7 +152,7 @@ async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resumin
     if step.collect and not run.staying and not pending_of(play, run, step):
         told_max_asks(play, run, step)
         status, code = ("ok", None) if resuming else ("skipped", "already-known")
-        play.line(run, step.kind, status, cast(Any, code), key=visit_key(run), next=next_label(step.then))
+        play.line(run, step.kind, status, cast(Any, code), key=visit_key(run), leads=next_label(step.then))
         await follow(play, run, flow, step, step.then)
         return
     if play.silenced is not None:
@@ -172,7 +172,7 @@ async def _stay_silent(play: Play, run: Run, flow: BookFlow, step: BookStep, *, 
         play.put(replace(run, status="asking"))
     elif play.silenced is not None and play.silenced.skip:
         play.line(
-            run, step.kind, "skipped", "silenced", detail=play.reason, key=visit_key(run), next=next_label(step.then)
+            run, step.kind, "skipped", "silenced", detail=play.reason, key=visit_key(run), leads=next_label(step.then)
         )  # fmt: skip
         await follow(play, run, flow, step, step.then)
     else:
@@ -193,9 +193,7 @@ async def ask_fixed(play: Play, run: Run, step: BookStep) -> None:
 # ---- saying ----------------------------------------------------------------------------------------------------------
 
 
-async def _say(
-    play: Play, run: Run, step: BookStep, text: str, *, after_ms: int, media: str | None = None
-) -> bool:
+async def _say(play: Play, run: Run, step: BookStep, text: str, *, after_ms: int, media: str | None = None) -> bool:
     """Says a line under the run's next key, after the waits that ride on it. False when a rule refused it."""
     key = next_message_key(run)
     play.flush()
@@ -205,7 +203,7 @@ async def _say(
             about={"run_id": run.id, "step_id": step.id},
         )  # fmt: skip
     except AnswerRefused:
-        play.line(run, step.kind, "failed", "refused", key=visit_key(run), next=next_label(step.then))
+        play.line(run, step.kind, "failed", "refused", key=visit_key(run), leads=next_label(step.then))
         return False
     spoke(play, run, text, media)
     return True
@@ -220,13 +218,13 @@ async def _say_step(play: Play, run: Run, flow: BookFlow, step: BookStep) -> Non
     if say.once:
         claim = said_once_key(run.flow_id, step.id, play.turn.session.key.id)
         if claim in play.turn.state(FLOWS).sent or claim in play.options.claims.held:
-            play.line(run, "say", "skipped", "already-sent", key=key, next=label)
+            play.line(run, "say", "skipped", "already-sent", key=key, leads=label)
             await follow(play, run, flow, step, step.then)
             return
         play.turn.note(LineSentOnce(key=claim, at=play.now))
     text = "" if step.text is None else step.text.render(play.turn.data, play.turn.context, run.input)
     if await _say(play, run, step, text, after_ms=say.after_ms, media=say.media):
-        play.line(play.runs[run.id], "say", "ok", key=key, next=label)
+        play.line(play.runs[run.id], "say", "ok", key=key, leads=label)
     await follow(play, run, flow, step, step.then)
 
 
@@ -269,9 +267,7 @@ def _why(acted: Acted) -> str:
     return str(held["error"]) if isinstance(held, dict) and "error" in held else told
 
 
-async def _done(
-    play: Play, run: Run, flow: BookFlow, step: BookStep, result: Ok | Skipped | Failed | Defer
-) -> None:
+async def _done(play: Play, run: Run, flow: BookFlow, step: BookStep, result: Ok | Skipped | Failed | Defer) -> None:
     """What became of an action, and where the run goes from there."""
     key, do = visit_key(run), cast(Do, step.declared)
     if isinstance(result, Defer):
@@ -286,11 +282,11 @@ async def _done(
     target = step.then
     if isinstance(result, Failed):
         target = step.then if step.otherwise is None else step.otherwise
-        play.line(run, "do", "failed", "action-failed", detail=result.reason, key=key, next=next_label(target))
+        play.line(run, "do", "failed", "action-failed", detail=result.reason, key=key, leads=next_label(target))
     elif isinstance(result, Skipped):
-        play.line(run, "do", "skipped", "action-skipped", detail=result.reason, key=key, next=next_label(target))
+        play.line(run, "do", "skipped", "action-skipped", detail=result.reason, key=key, leads=next_label(target))
     else:
-        play.line(run, "do", "ok", detail=result.detail or None, key=key, next=next_label(target))
+        play.line(run, "do", "ok", detail=result.detail or None, key=key, leads=next_label(target))
         if result.spoke:
             play.turn.note(TextSaid(key=key, text="", side="assistant"))
             play.speakers.add(run.id)
@@ -305,7 +301,7 @@ async def _wait(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
     if lasts <= INLINE and _rides(flow, step):
         ms = lasts // timedelta(milliseconds=1)
         play.delays[run.id] = play.delays.get(run.id, 0) + ms
-        play.line(run, "wait", "ok", "inline-delay", detail=f"{ms}ms", key=key, next=next_label(step.then))
+        play.line(run, "wait", "ok", "inline-delay", detail=f"{ms}ms", key=key, leads=next_label(step.then))
         await follow(play, run, flow, step, step.then)
         return
     at = snapped(play, play.now + lasts, business_hours=cast(Wait, step.declared).business_hours)
@@ -333,7 +329,7 @@ async def _wait_event(play: Play, run: Run, flow: BookFlow, step: BookStep) -> N
 
 async def _if(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
     target = step.then if await play.holds(step.check, run) else step.otherwise or "end"
-    play.line(run, "if", "ok", key=visit_key(run), next=next_label(target))
+    play.line(run, "if", "ok", key=visit_key(run), leads=next_label(target))
     await follow(play, run, flow, step, target)
 
 
