@@ -100,7 +100,7 @@ def events_to_history(events: Iterable[Event]) -> list[dict[str, Json]]:
     return [record for records in read for record in records]
 
 
-def _each(what: str, items: Iterable[Record], convert: Callable[[int, Record], T]) -> list[T]:
+def _each(what: str, items: Iterable[object], convert: Callable[[int, Record], T]) -> list[T]:
     if isinstance(items, (str, Mapping)) or not isinstance(items, Iterable):
         raise UsageError(f"a list of mappings is converted, not a {type(items).__name__}", code="history-invalid")
     converted: list[T] = []
