@@ -34,7 +34,8 @@ async def ask_silently(
     units = turn.working.conversation.units
     carried = turn.admitted if query.carries_input else None
     request = base_request(
-        turn, purpose, where, pieces, own=len(units), shape=query.shape, carries=carried, model=model,
+        turn, purpose, where, pieces, own=len(units), shape=query.shape if query.shape.schema else None,
+        carries=carried, model=model,
         view=query.view, settings=Settings(max_tokens=query.max_tokens),
     )  # fmt: skip
     got = await run_request_hooks(turn, request)
