@@ -54,7 +54,7 @@ async def speak(play: Play) -> None:
         await _idle_speaks(play)
     elif run is not None and run.status == "asking":
         await _run_speaks(play, run)
-    elif play.is_message and play.asker is None and not play.speakers and play.book.idle is not None:
+    elif play.is_message and play.asker is None and not (play.speakers or play.resumes) and play.book.idle is not None:
         await _idle_speaks(play)
 
 
