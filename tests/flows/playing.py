@@ -253,8 +253,8 @@ def wakes(result: Result) -> list[tuple[str, datetime]]:
 
 def told(request: Request) -> str:
     """Everything that a call is told beside the conversation and the system's words."""
-    seen = shown(request)
-    return "\n\n".join([*seen["turn"], *seen["trailing"]])  # type: ignore[misc]  # both are lists of texts
+    seen: Any = shown(request)
+    return "\n\n".join([*seen["turn"], *seen["trailing"]])
 
 
 def sections(request: Request) -> Mapping[str, list[str]]:

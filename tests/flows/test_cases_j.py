@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onrecord.flows import Collect, Do, Flow, If, Talk
+from onrecord.flows import Collect, Do, Flow, If, Say, Talk
 from onrecord.turn.options import Silenced
 from tests.flows.playing import Play, ends, line, lines, says
 
@@ -52,9 +52,9 @@ async def test_j6_skip_true() -> None:
 
 
 async def test_j6_without_skip() -> None:
-    """Without it the run ends at its first talk step."""
-    play = Play(Flow("f", steps=[Talk("Hi.", id="t"), Do("notify", id="n")]))
+    """Without it a run that comes to a talk step ends there."""
+    play = Play(Flow("f", steps=[Do("notify", id="n"), Talk("Hi.", id="t"), Say("Bye", id="s")]))
     result = await play.started("f", options=[Silenced("human")])
-    assert lines(result) == [("t", "prompt", "skipped", "silenced")]
+    assert lines(result) == [("n", "do", "ok", None), ("t", "prompt", "skipped", "silenced")]
     assert line(result, "silenced").detail == "human"
-    assert (ends(result), play.notified) == ([("f#k", "skipped")], [])
+    assert (ends(result), result.messages) == ([("f#k", "skipped")], ())

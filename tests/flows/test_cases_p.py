@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -30,7 +31,7 @@ OTHER = Flow("other", steps=[Collect("ok", id="q")])
 async def change(key: str, session: Session | None = None) -> Change:
     """What a message makes of a session, as its caller would save it."""
     play = Play(INTAKE, PROP, OTHER, session=session, events=["entered"])
-    judge = None if session is None else {"fields": {}}
+    judge: Any = None if session is None else {"fields": {}}
     return (await play.said(key=key, judge=judge, speak=[says("Name?")])).change()
 
 

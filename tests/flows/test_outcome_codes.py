@@ -152,8 +152,8 @@ def acts(answer: Any, on_fail: str | None = None) -> Play:
             raise answer
         return answer
 
-    steps = [Do("act", id="d", on_fail=on_fail), Say("Then", id="s", then="end"), Say("Sorry", id="sorry")]
-    return Play(Flow("f", steps=steps), actions=[Tool("act", handler)])
+    then, sorry = Say("Then", id="s", then="end"), Say("Sorry", id="sorry")
+    return Play(Flow("f", steps=[Do("act", id="d", on_fail=on_fail), then, sorry]), actions=[Tool("act", handler)])
 
 
 async def test_action_skipped() -> None:
