@@ -34,7 +34,7 @@ async def test_c3_margin() -> None:
     """Fourteen points above the asker leave it the floor, fifteen take it, and the asker is suspended now."""
     play = await asking()
     result = await play.said(key="m1", judge=scores(sales=50, help=64), speak=SAY)
-    assert (starts(result), keys(result)) == ([], ["sales#m0:q:1"])
+    assert (starts(result), keys(result)) == ([], ["sales#m0:q:1/2"])
     play.clock.advance(minutes=1)
     result = await play.said(key="m2", judge=scores(sales=50, help=65), speak=SAY)
     assert (starts(result), keys(result)) == (["help#m2"], ["help#m2:q:1"])

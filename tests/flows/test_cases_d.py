@@ -100,7 +100,7 @@ async def test_d7_correction_loop() -> None:
     back = play.run("f")
     assert (play.data, dict(back.asked)) == ({"name": "Ana"}, {})
     assert (back.step_id, back.status, back.visits["who"]) == ("who", "asking", 2)
-    assert said_by(result) == [("Noted wrong?", "ai", "f#k:check:1")]
+    assert said_by(result) == [("Noted wrong?", "ai", "f#k:check:1/2")]
     assert [each.next for each in result.outcomes] == [None, "who"]
 
 

@@ -114,7 +114,7 @@ async def test_f11_while_alone_decides() -> None:
     play = Play(Flow("f", on=[OnMessage("x", only_if=vip)], while_=always, steps=[Collect("ok", id="q")]))
     await play.said(key="m1", context={"vip": True}, speak=[says("Right?")])
     result = await play.said(key="m2", context={"vip": False}, speak=[says("Right?")])
-    assert (ends(result), keys(result)) == ([], ["f#m1:q:1"])
+    assert (ends(result), keys(result)) == ([], ["f#m1:q:1/2"])
 
 
 # ---- an action that spoke --------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ async def test_g8_chained_mention() -> None:
     play = await intake_asks(NOTE, FAQ, data={"company": "Zeta"})
     result = await play.said(key="m2", judge={"mentions": {"note": True}}, speak=[says("And your name?")])
     assert starts(result) == ["note#m2", "faq#note#m2:n:1"]
-    assert keys(result) == ["intake#m1:who:1"]
+    assert keys(result) == ["intake#m1:who:1/2"]
     assert play.statuses == {"intake": "asking", "faq": "suspended"}
 
 

@@ -114,7 +114,7 @@ async def test_k9_clear_resets() -> None:
     play = Play(flow)
     await play.started("f")
     result = await play.said("no", speak=[says("I see.", ok=False)])
-    assert said_by(result) == [("I see.", "ai", "f#k:c:1"), ("Right?", "verbatim", "f#k:c:2")]
+    assert said_by(result) == [("I see.", "ai", "f#k:c:1/2"), ("Right?", "verbatim", "f#k:c:2")]
     assert (dict(play.run("f").asked), play.data) == ({"ok": 1}, {})
 
 

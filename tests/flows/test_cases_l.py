@@ -14,7 +14,7 @@ async def test_l5_nothing_to_judge() -> None:
     """Where only the flow that asks could take the message, and reads its field itself, nothing is judged."""
     play = Play(Flow("f", on=[OnMessage("asks")], steps=[Collect("ok", id="q")]))
     await play.said(key="m1", speak=[says("Right?")])
-    assert keys(await play.said(key="m2", speak=[says("Right?")])) == ["f#m1:q:1"]
+    assert keys(await play.said(key="m2", speak=[says("Right?")])) == ["f#m1:q:1/2"]
 
 
 async def test_l10_branch_fires() -> None:

@@ -115,6 +115,15 @@ async def test_second_message_of_a_visit() -> None:
     assert said_by(result) == [("So much.", "ai", "f#k:q:1"), ("Name?", "verbatim", "f#k:q:1/2")]
 
 
+async def test_later_messages_of_a_visit() -> None:
+    """A step that asks again in a later turn is at the same visit: ``/2``, then ``/3``; its lines keep the step key."""
+    play = Play(Flow("f", steps=[Collect("ok", id="q")]))
+    sent = [await play.started("f", speak=[says("Right?")])]
+    sent += [await play.said(key=key, speak=[says("Right?")]) for key in ("m1", "m2")]
+    assert [keys(result) for result in sent] == [["f#k:q:1"], ["f#k:q:1/2"], ["f#k:q:1/3"]]
+    assert [each.key for result in sent for each in result.outcomes] == ["f#k:q:1"] * 3
+
+
 @pytest.mark.parametrize(("key", "shown"), [("m1", "idle:m1"), (None, "idle:2026-09-20T10:00:00.000Z")])
 async def test_idle_message_key(key: str | None, shown: str) -> None:
     """``idle:`` and the trigger key."""
