@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from onrecord.flows import Branch, Collect, Do, Flow, OnMessage, Say, Talk, Wait, WaitEvent
+from onrecord.flows import Anchor, Branch, Collect, Do, Flow, FlowOptions, OnMessage, Say, Talk, Wait, WaitEvent
 from onrecord.flows.flow import Event
 from tests.flows.playing import Play, after, ends, keys, line, lines, says, starts, wakes
 
@@ -139,6 +139,17 @@ async def test_e10_wake_after_reply(flow: Flow, told: list[tuple[str | None, ...
     play.session = replace(play.kept, last_user_at=after(hours=2))
     play.clock.advance(days=1)
     assert lines(await play.woke("w#k:p:1789984800000")) == told
+
+
+async def test_e10_a_reply_elsewhere() -> None:
+    """For a flow with an anchor the host says when the customer wrote last, in whichever session."""
+    play = Play(replace(BACK, anchor="lead"))
+    options = [FlowOptions(anchors={"lead": Anchor("lead:456")})]
+    await play.started("w", options=options)
+    play.clock.advance(days=1)
+    options = [FlowOptions(anchors={"lead": Anchor("lead:456", last_inbound_at=after(hours=2))})]
+    result = await play.woke("w#k:p:1789984800000", options=options)
+    assert lines(result) == [("p", "wait", "ok", "replied"), ("back", "say", "ok", None)]
 
 
 async def test_e10_no_reply() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Said, Woke
 from onrecord.errors import SessionConflict
-from onrecord.flows import Claims, Collect, Flow, FlowOptions, OnMessage, OnSilence, Say, Talk, Wait
+from onrecord.flows import Anchor, Claims, Collect, Flow, FlowOptions, OnMessage, OnSilence, Say, Talk, Wait
 from onrecord.flows.flow import Event
 from onrecord.flows.outcomes import OUTCOME_MESSAGES
 from onrecord.session.memory import MemoryStore
@@ -111,6 +111,15 @@ async def test_h5_broken() -> None:
     play.clock.advance(hours=23)
     written = await play.woke(SILENCE)
     assert (written.changed, line(written, "silence-broken").status) == (False, "skipped")
+
+
+async def test_h5_broken_elsewhere() -> None:
+    """For a flow with an anchor a message in another session breaks the silence too."""
+    play = Play(INTAKE, Flow("nudge", on=[OnSilence("24h")], anchor="lead", steps=[Talk("Lightly.", id="p1")]))
+    await play.said(speak=[says("Name?")])
+    play.clock.advance(hours=24)
+    options = [FlowOptions(anchors={"lead": Anchor("lead:456", last_inbound_at=after(hours=2))})]
+    assert line(await play.woke(SILENCE, options=options), "silence-broken").key == SILENCE
 
 
 async def test_h6_if_at_fire() -> None:

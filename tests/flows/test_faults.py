@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from onrecord.flows import Collect, Do, Flow, OnEvent, OnMessage, OnSilence, Say, Talk, Wait
+from onrecord.flows import Collect, Do, Flow, If, OnEvent, OnMessage, OnSilence, Say, Talk, Wait
 from onrecord.session.codec import dumps_session, loads_session
 from onrecord.session.session import Session
 from onrecord.testing import raises
@@ -18,6 +18,7 @@ from tests.flows.playing import T0, Play, after, ends, keys, line, says, skips, 
 pytestmark = pytest.mark.unit
 
 SAY = [says("Right?")]
+HI = Talk("Hi.", id="t")
 
 # ---- a silenced turn must not spend a once-claim ---------------------------------------------------------------------
 
@@ -33,9 +34,18 @@ async def test_a_silenced_turn_spends_no_claim(step: Any, phrases: tuple[str, ..
     assert starts(await play.said(key="m2", speak=SAY if speaks else [])) == ["f#m2"]
 
 
+async def test_a_silenced_turn_that_came_to_nothing_spends_no_claim() -> None:
+    """So it is with a flow that first asked a condition, which does nothing either."""
+    play = Play(Flow("f", on=[OnMessage()], steps=[If({"known": ["name"]}, id="g", then="t", else_="t"), HI]))
+    result = await play.said(key="m1", options=[Silenced("human")])
+    assert ends(result) == [("f#m1", "skipped")]
+    assert (play.claims, play.state.runs) == ({}, ())
+    assert starts(await play.said(key="m2", speak=SAY)) == ["f#m2"]
+
+
 async def test_a_silenced_turn_that_did_something_spends_it() -> None:
     """An action ran, so the claim stands: it must not run again."""
-    play = Play(Flow("f", on=[OnMessage()], steps=[Do("notify", id="n"), Talk("Hi.", id="t")]), idle="silent")
+    play = Play(Flow("f", on=[OnMessage()], steps=[Do("notify", id="n"), HI]), idle="silent")
     await play.said(key="m1", options=[Silenced("human")])
     assert ([*play.claims], len(play.notified)) == (["f:s1:"], 1)
     await play.said(key="m2")
