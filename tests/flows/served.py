@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from onrecord.conversation.outgoing import Outcome, Outgoing
 from onrecord.flows import Flow, Flows
 from onrecord.flows.state import FlowState
 from onrecord.host import Host
-from onrecord.jsonio import dumps
+from onrecord.jsonio import Json, dumps
 from onrecord.models.chunks import Chunk
 from onrecord.models.request import Request
 from onrecord.record.entry import Entry
@@ -26,6 +26,7 @@ from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.stores import SqliteStore
 from onrecord.testing import FakeEffects, ScriptedModel
+from onrecord.testing.scripted import Failing
 from tests.flows.playing import FIELDS, NOTHING, T0, notify_tool
 from tests.host.hosting import settled
 
@@ -44,9 +45,11 @@ class Talkative(ScriptedModel):
         async for chunk in super().stream(request):
             yield chunk
 
-    def judges(self, *told: Any) -> None:
-        """What the next understand calls reply."""
-        self._queues["judge"] += [dumps(one).decode() if isinstance(one, dict) else one for one in told]
+    def given(self, judge: Mapping[str, Json] | Failing | None, speak: Sequence[Any]) -> None:
+        """What the next understand call replies, if there is one, and what the next speak calls do."""
+        if judge is not None:
+            self._queues["judge"].append(dumps(judge).decode() if isinstance(judge, Mapping) else judge)
+        self._queues["speak"] += speak
 
 
 class House:

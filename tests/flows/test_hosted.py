@@ -233,7 +233,7 @@ async def test_the_rows_are_those_that_the_session_says_it_waits_for(path: Path 
         await made.quiet(host)
         assert {(row.body.key, row.due) for row in await made.wakes(host)} == rows
         await made.later(host, hours=24)
-        assert [key for key, _ in await made.said(host)] == ["idle:m1", f"nudge#{_ms(T0)}:p1:1"]
+        assert [key for key, _ in await made.said(host)] == ["idle:m1", f"nudge#{_ms(T0)}:p1:1", "remind#k:ask:1"]
 
 
 async def test_a_customer_who_wrote_to_a_person_is_not_silent(path: Path | None) -> None:
