@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from onrecord.models.chunks import Chunk
 from onrecord.models.request import Request
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import OutcomeFiled, TextSaid, TurnInput
-from onrecord.session.inbox import Row
 from onrecord.session.memory import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Store
@@ -86,9 +86,9 @@ class House:
 
     # ---- what happens
 
-    async def wakes(self, host: Host[Any, str], session: str = "s1") -> list[Row]:
-        """The timers of a session, as rows of its inbox."""
-        return [row for row in await host.pending(session) if isinstance(row.body, Woke)]
+    async def wakes(self, host: Host[Any, str], session: str = "s1") -> dict[str, datetime | None]:
+        """The timers of a session, which are rows of its inbox: when each key is due."""
+        return {row.body.key: row.due for row in await host.pending(session) if isinstance(row.body, Woke)}
 
     async def quiet(self, host: Host[Any, str]) -> None:
         """Until nothing is due and nothing runs."""
@@ -102,9 +102,8 @@ class House:
 
     async def fired(self, host: Host[Any, str], session: str = "s1", **by: float) -> Any:
         """The result of the only timer of a session, which comes due after so long."""
-        (row,) = await self.wakes(host, session)
-        assert isinstance(row.body, Woke)
-        ticket = await host.send(session, Woke(row.body.key))
+        (key,) = await self.wakes(host, session)
+        ticket = await host.send(session, Woke(key))
         assert not ticket.is_new
         self.clock.advance(**by)
         async with asyncio.timeout(10):

@@ -50,9 +50,10 @@ async def spoken(path: Path | None, *flows: Flow, **given: Any) -> AsyncIterator
 async def test_a_silence_is_a_row_of_the_inbox(path: Path | None) -> None:
     """Its key, its time and its session are those of the wake."""
     async with spoken(path, NUDGE) as made:
-        (row,) = await made.wakes(await made.opened())
-        key = f"silence:nudge:s1:{int(T0.timestamp() * 1000)}"
-        assert (row.body, row.due) == (Woke(key, at=after(hours=24)), after(hours=24))
+        host = await made.opened()
+        key = f"silence:nudge:s1:{_ms(T0)}"
+        (row,) = await host.pending("s1")
+        assert (row.box, row.body, row.due) == ("in", Woke(key, at=after(hours=24)), after(hours=24))
 
 
 async def test_a_silence_fires_once_after_a_restart(path: Path | None) -> None:
@@ -80,7 +81,7 @@ async def test_a_follow_up_waits_two_days_behind_the_first_word(path: Path | Non
         host = await made.opened()
         assert [key for key, _ in await made.said(host)][1:] == [f"nudge#{_ms(T0)}:p1:1", f"nudge#{_ms(T0)}:p2:1"]
         assert (await made.state(host)).runs == ()
-        assert await made.wakes(host) == []
+        assert await made.wakes(host) == {}
 
 
 async def test_a_timer_fires_once_with_two_workers(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ async def test_a_clock_that_jumps_ahead_fires_what_is_due_once(path: Path | None
         await made.later(host, days=30)
         keys = [key for key, _ in await made.said(host)]
         assert sorted(keys[1:]) == [f"nudge#{_ms(T0)}:p1:1", "remind#k:ask:1"]
-        ahead = [row.due for row in await made.wakes(host) if row.body.key.startswith("nudge#")]
+        ahead = [due for key, due in (await made.wakes(host)).items() if key.startswith("nudge#")]
         assert ahead == [after(days=32)]
 
 
@@ -126,8 +127,7 @@ async def test_a_clock_that_goes_back_fires_nothing_early_and_nothing_again(path
         await made.quiet(host)
         await made.later(host, hours=5)
         assert await made.said(host) == said
-        (row,) = await made.wakes(host)
-        assert row.due == after(days=3)
+        assert [*(await made.wakes(host)).values()] == [after(days=3)]
         made.clock.advance(days=-2)
         await made.later(host, days=3, hours=23)
         assert await made.said(host) == said
@@ -141,15 +141,14 @@ async def test_a_customer_who_writes_while_the_clock_is_behind_is_not_silent(pat
         host = await made.opened()
         made.clock.advance(hours=-1)
         await host.turn("s1", Said("wait", key="m2"))
-        (row,) = await made.wakes(host)
-        assert row.due == after(hours=23)
+        assert [*(await made.wakes(host)).values()] == [after(hours=23)]
         await made.later(host, hours=24)
         assert [key for key, _ in await made.said(host)][2:] == [f"nudge#{_ms(after(hours=-1))}:p1:1"]
         await made.later(host, hours=2)
         assert len(await made.said(host)) == 3
 
 
-# ---- rows that nobody needs any more -----------------------------------------------------------------------------------
+# ---- rows that nobody needs any more ---------------------------------------------------------------------------------
 
 
 async def test_a_new_silence_takes_the_place_of_the_old_one(path: Path | None) -> None:
@@ -159,7 +158,7 @@ async def test_a_new_silence_takes_the_place_of_the_old_one(path: Path | None) -
         for n in range(2, 6):
             made.clock.advance(hours=1)
             await host.turn("s1", Said("and?", key=f"m{n}"))
-        assert [row.due for row in await made.wakes(host)] == [after(hours=28)]
+        assert [*(await made.wakes(host)).values()] == [after(hours=28)]
 
 
 async def test_a_reply_takes_the_timer_it_answers_away(path: Path | None) -> None:
@@ -167,9 +166,9 @@ async def test_a_reply_takes_the_timer_it_answers_away(path: Path | None) -> Non
     async with house(REMIND, path=path, idle="silent") as made:
         host = await made.opened()
         await host.turn("s1", Started("remind", key="k"))
-        assert [row.due for row in await made.wakes(host)] == [after(days=1)]
+        assert [*(await made.wakes(host)).values()] == [after(days=1)]
         await host.turn("s1", Said("here", key="m1"))
-        assert await made.wakes(host) == []
+        assert await made.wakes(host) == {}
         assert await made.said(host) == [("remind#k:thanks:1", "Good.")]
 
 
@@ -180,7 +179,7 @@ async def test_an_event_that_comes_takes_away_when_the_wait_gives_up(path: Path 
         for id in ("s1", "s2"):
             await host.turn(id, Started("paid", key="k"))
         await host.turn("s1", Happened("paid", key="e1"))
-        assert await made.wakes(host, "s1") == []
+        assert await made.wakes(host, "s1") == {}
         await made.later(host, days=3)
         assert await made.said(host, "s1") == [("paid#k:ok:1", "Thanks.")]
         assert [key for key, _, _ in made.notified] == ["paid#k:late:1"]
@@ -194,8 +193,7 @@ async def test_a_run_that_ends_takes_its_timer_away(path: Path | None) -> None:
         await host.turn("s1", Happened("moved", key="e1"))
         made.clock.advance(hours=1)
         await host.turn("s1", Happened("moved", key="e2"))
-        (row,) = await made.wakes(host)
-        assert (row.body.key, row.due) == (f"late#e2:start:{_ms(after(hours=3))}", after(hours=3))
+        assert await made.wakes(host) == {f"late#e2:start:{_ms(after(hours=3))}": after(hours=3)}
         await made.later(host, hours=2)
         assert await made.said(host) == [("late#e2:s:1", "Moved.")]
 
@@ -223,15 +221,15 @@ async def test_the_rows_are_those_that_the_session_says_it_waits_for(path: Path 
         for name in ("remind", "paid"):
             made.clock.advance(hours=1)
             await host.turn("s1", Started(name, key="k"))
-        rows = {(row.body.key, row.due) for row in await made.wakes(host)}
+        rows = await made.wakes(host)
         told = made.flows.pending_wakes(await made.session(host), now=made.clock.now())
-        assert {(wake.key, wake.at) for wake in told} == rows
+        assert {wake.key: wake.at for wake in told} == rows
         assert len(rows) == 3
         assert await host.cancel_pending("s1") == 3
         for wake in told:
             await host.send("s1", Woke(wake.key, at=wake.at))
         await made.quiet(host)
-        assert {(row.body.key, row.due) for row in await made.wakes(host)} == rows
+        assert await made.wakes(host) == rows
         await made.later(host, hours=24)
         assert [key for key, _ in await made.said(host)] == ["idle:m1", f"nudge#{_ms(T0)}:p1:1", "remind#k:ask:1"]
 
@@ -244,7 +242,7 @@ async def test_a_customer_who_wrote_to_a_person_is_not_silent(path: Path | None)
         await host.turn("s1", Said("a person, please", key="m2"), options=[Silenced("a person answers")])
         fired = await made.fired(host, hours=22)
         assert (fired.status, fired.outcomes[0].code) == ("ignored", "silence-broken")
-        assert await made.wakes(host) == []
+        assert await made.wakes(host) == {}
 
 
 def _ms(at: Any) -> int:

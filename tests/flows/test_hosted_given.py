@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Happened, Input, Said, Started, Woke
+from onrecord.conversation.inputs import Happened, Input, Said, Woke
 from onrecord.flows import (
     Anchor,
     Branch,
@@ -40,7 +40,9 @@ from tests.flows.served import House, Talkative, house
 
 pytestmark = pytest.mark.integration
 
-MINE = Flow("mine", on=[OnSilence("24h", only_if=lambda ctx: ctx.context["mine"])], steps=[Say("{{context.name}}?", id="s")])
+MINE = Flow(
+    "mine", on=[OnSilence("24h", only_if=lambda ctx: ctx.context["mine"])], steps=[Say("{{context.name}}?", id="s")]
+)
 ONCE = Flow("once", anchor="customer", on=[OnSilence("24h")], steps=[Say("Still there?", id="s")])
 
 
@@ -120,7 +122,8 @@ async def test_a_customer_who_wrote_elsewhere_is_not_silent() -> None:
     """The anchor says when they last wrote, in whatever session."""
     wrote = Anchor("c1", last_inbound_at=after(hours=23))
     give, _ = giving(
-        Given(options=(FlowOptions(anchors={"customer": "c1"}),)), Given(options=(FlowOptions(anchors={"customer": wrote}),))
+        Given(options=(FlowOptions(anchors={"customer": "c1"}),)),
+        Given(options=(FlowOptions(anchors={"customer": wrote}),)),
     )
     async with house(ONCE) as made:
         host = await made.opened(given=give)
@@ -201,7 +204,7 @@ Step = tuple[float, Input | str, Mapping[str, Any] | None, list[Any]]
 STORY: tuple[Step, ...] = (
     (0, Said("A room, and Zeta is cheaper", key="m1"),
      {"flows": {"book": 90}, "mentions": {"rival": True}, "extract": {"rival": {"who": "Zeta"}}}, [says("Your name?")]),
-    (1, Said("Rui. And what does it cost?", key="m2"), {"fields": {"name": "Rui"}, "asks": True}, [says("420. Your company?")]),
+    (1, Said("Rui. And the price?", key="m2"), {"fields": {"name": "Rui"}, "asks": True}, [says("420. Your company?")]),
     (1, Happened("shipped", key="e1"), None, []),
     (1, "shipped#e1:start:", None, []),
     (1, Said("Acme. Is there a pool?", key="m3"), {"fields": {"company": "Acme"}, "asks": True},
@@ -254,8 +257,8 @@ async def served(made: House, host: Any, hours: float, input: Input | str, judge
     if not isinstance(input, str):
         made.clock.advance(hours=hours)
         return await host.turn("s1", input)
-    (row,) = [row for row in await made.wakes(host) if row.body.key.startswith(input)]
-    ticket = await host.send("s1", Woke(row.body.key))
+    (key,) = [key for key in await made.wakes(host) if key.startswith(input)]
+    ticket = await host.send("s1", Woke(key))
     made.clock.advance(hours=hours)
     return await ticket.result()
 
@@ -278,7 +281,7 @@ async def test_a_host_and_a_caller_come_to_the_same_turn_by_turn(kept: str, tmp_
             mine = await made.session(host)
             assert alone.kept is not None
             assert _kept(made, mine) == _kept(made, unpack(alone.kept))
-            assert {row.body.key: row.due for row in await made.wakes(host)} == alone.timers
+            assert await made.wakes(host) == alone.timers
         assert [key for key, _, _ in made.notified] == 2 * ["rival#m1:n:1"] + 2 * ["book#m1:n:1"]
         assert len(await made.said(host)) == 13
 
