@@ -35,7 +35,8 @@ async def test_no_text_reaches_what_the_context_holds_by_way_of_a_field() -> Non
     seen += [told(request) for request in play.requests] + [m.text for m in result.messages]
     asked = {"branches": {"q1": False}}
     for judge, reply in (
-        (asked, says("Well.", company="A", size="1-10")), ({"fields": {}}, says("Then.", model="x")), (None, says("Bye.")),
+        (asked, says("Well.", company="A", size="1-10")), ({"fields": {}}, says("Then.", model="x")),
+        (None, says("Bye.")),
     ):  # fmt: skip
         result = await play.said("hm", key=None, judge=judge, speak=[reply], context=CONTEXT)
         play.clock.advance(seconds=1)
