@@ -98,7 +98,7 @@ class Prompts:
         sections = (
             self._identity(name, data, context) if self._templated else "",
             _TASK,
-            _current(asked, frame, data, context) if asked.floor else "",
+            _current(asked.floor, asked, frame, data, context) if asked.floor else "",
             self._known(data, ""),
             f"{_FLOWS}{flows}\n\n{_BANDS}" if flows else "",
             f"{_MENTIONS}{mentions}" if mentions else "",
@@ -114,7 +114,7 @@ class Prompts:
         pending = () if told.fixed_after else told.pending
         sections = (
             self._identity(told.name, told.data, told.context, told.input) if self._templated else "",
-            _flow(told) if told.flow else "",
+            _flow(told.flow, told) if told.flow else "",
             _guideline(told),
             _to_collect(told, pending) if pending else "",
             self._known(told.data, _NEVER_AGAIN) if told.flow else "",
@@ -201,10 +201,8 @@ _DETAILS = """## Details the customer may have given
 Take only what was actually said in this message, never a guess; null otherwise."""
 
 
-def _current(asked: ToJudge, frame: Frame, data: Data, context: object) -> str:
-    flow, step = asked.floor, asked.floor_step
-    if flow is None:
-        return ""
+def _current(flow: Flow, asked: ToJudge, frame: Frame, data: Data, context: object) -> str:
+    step = asked.floor_step
     called = frame.flow_names.get(flow.id)
     lines = [f'## Current flow\n"{flow.name}" ({called or flow.id}){lines_of(flow).about.render(data, context)}']
     if step is not None:
@@ -252,10 +250,7 @@ Call a tool when you need what it returns or does, before you say so. Never tell
 returned."""
 
 
-def _flow(told: Told) -> str:
-    flow = told.flow
-    if flow is None:
-        return ""
+def _flow(flow: Flow, told: Told) -> str:
     about = compile_template(flow.description).render(told.data, told.context, told.input).strip()
     return f"## Flow\n{flow.name}: {about}" if about else f"## Flow\n{flow.name}"
 
