@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import count
 
 __all__ = ("aliases",)
 
-_plain = re.compile(r"[A-Za-z0-9_-]+")
+_plain = re.compile(r"[A-Za-z0-9_-]+").fullmatch
 
 
 def aliases(names: Iterable[str], prefix: str, taken: Iterable[str] = ()) -> Mapping[str, str]:
@@ -17,13 +18,10 @@ def aliases(names: Iterable[str], prefix: str, taken: Iterable[str] = ()) -> Map
     prefix and a number, from 1, that makes no name in use. Equal names in equal order give equal aliases.
     """
     listed, reserved = list(dict.fromkeys(names)), frozenset(taken)
-    plain = {name for name in listed if name not in reserved and _plain.fullmatch(name)}
-    used, number = plain | reserved, 0
-    made: dict[str, str] = {}
-    for name in listed:
-        made[name] = name
-        while name not in plain and made[name] == name:
-            number += 1
-            if (alias := f"{prefix}{number}") not in used:
-                made[name] = alias
+    plain = {name for name in listed if name not in reserved and _plain(name)}
+    made = dict(zip(listed, listed, strict=True))
+    if len(plain) < len(listed):
+        used = plain | reserved
+        free = (alias for number in count(1) if (alias := f"{prefix}{number}") not in used)
+        made |= {name: next(free) for name in listed if name not in plain}
     return made
