@@ -9,7 +9,17 @@ from onrecord.flows.outcomes import EndReason
 from onrecord.flows.state import Bucket, FlowState, Held, Run, bucket_key
 from onrecord.record.entry import Body, Entry
 
-__all__ = ("BODIES", "FLOWS", "FlowsFold", "FlowsImported", "LineSentOnce", "RunEnded", "RunMoved", "RunStarted", "TurnHeld")
+__all__ = (
+    "BODIES",
+    "FLOWS",
+    "FlowsFold",
+    "FlowsImported",
+    "LineSentOnce",
+    "RunEnded",
+    "RunMoved",
+    "RunStarted",
+    "TurnHeld",
+)
 
 
 class RunStarted(Body, frozen=True, gc=False, kw_only=True, tag="run.started"):

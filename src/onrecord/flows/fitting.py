@@ -25,8 +25,9 @@ def check_session(session: Session, flows: Flows, *, now: datetime | None = None
     A wake counts as overdue once ``now`` has passed it (default: once somebody spoke after it was due). Never raises:
     it is for looking at sessions that came from elsewhere, or at all of them before flows are edited.
     """
-    if not isinstance(session, Session):
-        return (f"This is no session but a {type(session).__name__}.",)
+    given: object = session
+    if not isinstance(given, Session):
+        return (f"This is no session but a {type(given).__name__}.",)
     held = session.slots.get(FLOWS.name)
     if held is None:
         return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from onrecord.conversation.identity import SessionKey, session_key
@@ -47,15 +47,16 @@ def import_session(
 
 def import_change(
     blob: object, session_id: SessionKey | str, *, flow_id_of: FlowIdOf | None = None, now: datetime,
-    flows: Flows | None = None, context: object = None,
+    flows: Flows | None = None, context: object = None, options: Sequence[object] = (),
 ) -> Change:  # fmt: skip
     """The same as a change to commit, with the entries that tell of it: ``await store.commit(import_change(...))``.
 
     The session must not be in that store yet. With ``flows``, the wakes that the session waits for are armed: those of
-    its parked runs and of silence, judged with ``context``.
+    its parked runs, and of silence as it is judged with ``context`` and ``options`` (`FlowOptions`).
     """
     key = session_key(session_id)
-    if not isinstance(now, datetime) or now.utcoffset() is None:
+    given: object = now
+    if not isinstance(given, datetime) or given.utcoffset() is None:
         raise UsageError("the time of an import has no UTC offset", hint="pass now=datetime.now(UTC)")
     now = whole_ms(now)
     try:
@@ -70,7 +71,7 @@ def import_change(
     session, entries = new, list[Entry]()
     for bodies in _takes(held, now):
         session = _landed(session, bodies, now, entries)
-    wakes = () if flows is None else flows.pending_wakes(session, now=now, context=context)
+    wakes = () if flows is None else flows.pending_wakes(session, now=now, context=context, options=options)
     if wakes:
         session = _landed(session, _armed(wakes, now), now, entries)
     rows = tuple(wake_row(key, wake) for wake in wakes)

@@ -167,9 +167,11 @@ def _claimed(claims: Mapping[str, datetime], runs: Sequence[Run], session: str) 
     buckets: dict[str, Bucket] = {}
     sent: dict[str, datetime] = {}
     for key, at in sorted(claims.items(), key=lambda held: held[1]):
-        if key.endswith(f":{session}"):
-            sent[key] = at  # a flow's claim whose nonce is the session's id reads the same: it is kept as both
-        for place, nonce in _splits(key, known, session):
+        splits = list(_splits(key, known, session))
+        if key.endswith(f":{session}") or not splits:
+            # A flow's claim whose nonce is the session's id reads the same: it is kept as both. And none is lost.
+            sent[key] = at
+        for place, nonce in splits:
             buckets[place] = buckets.get(place, Bucket()).with_claim(nonce, at)
     return {"buckets": buckets, "sent": sent}
 
