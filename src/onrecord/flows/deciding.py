@@ -18,7 +18,7 @@ from onrecord.flows.route import Route, is_lone, route
 from onrecord.flows.starting import draft, start
 from onrecord.flows.state import Run
 from onrecord.flows.stepping import pending_of
-from onrecord.flows.steps import Goto
+from onrecord.flows.steps import Collect, Goto, Talk
 from onrecord.flows.understand import Judged, ToJudge, understand_shape
 from onrecord.jsonio import Json
 from onrecord.models.request import Piece
@@ -134,9 +134,9 @@ def _to_judge(play: Play, found: Choices) -> ToJudge:
     fields = _fields(play, found, flow, others=bool(scored or mentions or branches))
     return ToJudge(
         floor=None if flow is None else flow.declared,
-        floor_step=step.declared if step is not None and step.talks else None,
+        floor_step=step.declared if step is not None and isinstance(step.declared, (Talk, Collect)) else None,
         pending=pending_of(play, run, step) if run is not None and step is not None and step.talks else (),
-        candidates=tuple(one.declared for one in candidates if one is not None), mentions=mentions, branches=branches,
+        candidates=tuple(one.declared for one in candidates), mentions=mentions, branches=branches,
         fields=fields, asks=play.book.has_questions,
     )  # fmt: skip
 
