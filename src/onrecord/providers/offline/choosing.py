@@ -26,7 +26,7 @@ from onrecord.providers.offline.wording import (
     phrase,
 )
 
-__all__ = ("AskFirst", "Call", "Decline", "Move", "Talk", "choose")
+__all__ = ("AskFirst", "Call", "Decline", "Move", "Talk", "called_for", "choose")
 
 THRESHOLD = 2.0
 SURE = 3.0
@@ -48,9 +48,10 @@ class Call:
 
 @dataclass(frozen=True)
 class AskFirst:
-    """Ask the person: for a value that is missing, or whether to do what cannot be undone."""
+    """Ask the person: for a value that is ``missing``, or whether to do what cannot be undone."""
 
     text: str
+    missing: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,17 @@ def choose(scene: Scene, offers: Sequence[Offer], language: Language, forced: st
     return _use(best, scene, language)
 
 
+def called_for(scene: Scene, offers: Sequence[Offer], wanted: str, language: Language) -> Move | None:
+    """The move that an instruction calls for ("Quote the price"): a call whose arguments are all there, or the question
+    that goes before one that cannot be undone. None where no offered tool is meant.
+    """
+    options = _options(offers)
+    best = max(options, key=lambda one: _score(one, wanted), default=None)
+    if best is None or _score(best, wanted) < THRESHOLD or best.missing(best.values(scene.lines)) is not None:
+        return None
+    return _use(best, scene, language)
+
+
 def _wanted_text(text: str) -> str:
     """The sentences that want something: greetings, thanks and farewells left out."""
     kept = [s for s in sentences(text) if not (is_greeting(s) or is_thanks(s) or is_farewell(s))]
@@ -154,7 +166,7 @@ def _use(option: _Option, scene: Scene, language: Language) -> Move:
     args = option.values(scene.lines)
     missing = option.missing(args)
     if missing is not None:
-        return AskFirst(ask_text(option.name, missing, language))
+        return AskFirst(ask_text(option.name, missing, language), missing.name)
     if option.destroys(args):
         return AskFirst(phrase("confirm", language, call=call_text(option.name, args)))
     return Call(option.name, args)

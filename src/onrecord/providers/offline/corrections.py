@@ -1,0 +1,140 @@
+"""Taking back: words that announce a correction, and which known values a message gives anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from onrecord.jsonio import Json
+from onrecord.providers.offline.candidates import runs
+from onrecord.providers.offline.overlap import fold, roots, sentences, words
+from onrecord.providers.offline.parameters import Parameter, parameters_of
+from onrecord.providers.offline.values import NEGATIONS, read_words
+from onrecord.providers.offline.wording import is_courtesy, is_no, is_yes, told_language
+
+__all__ = ("Told", "corrects", "last_question", "read_message")
+
+MARKER = re.compile(
+    r"\b(?:actually|(?:no[,.!] *)?wait|hold on|sorry|i mean(?:t)?|rather|instead|make (?:it|that)|change(?: (?:it|that))?"
+    r"|correction|na verdade|ali[aá]s|quer dizer|quis dizer|corrigindo|(?:[eé]|seria) melhor|mud(?:e|ar|ei)|troc(?:a|ar|o)"
+    r"|desculp[ae]|em vez|en realidad|mejor(?: dicho)?|quise decir|perd[oó]n|cambi(?:a|ar|e|o)|en vez)\b"
+    r"|\b(?:no|n[aã]o)(?=[,.!])",
+    re.IGNORECASE,
+)
+CLAUSE = re.compile(r"[,;\n]|(?<=[.!?])\s|\s(?:and|e|y)\s(?=\S)")
+UNSURE = frozenset(
+    """hm hmm hum uh um er well know sure think idea maybe moment later sei sabe acho momento depois talvez espera espere
+    pensar pensando se creo quiza quizas luego idk dunno""".split()
+)
+FREE = frozenset({"place", "person", "text", "any"})
+"""Kinds whose value may be a whole answer, since nothing in its spelling tells what it is."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one message gives: values that were missing, and known ones that it changes."""
+
+    heard: Mapping[str, Json]
+    changed: Mapping[str, Json]
+
+
+def corrects(text: str) -> bool:
+    """Whether a message says that something said before does not hold."""
+    return MARKER.search(text) is not None
+
+
+def read_message(text: str, missing: Sequence[Parameter], known: Mapping[str, Json], asked: str = "") -> Told:
+    """Reads a message for all fields at once, so that what gives one of them gives no other.
+
+    ``asked`` names the missing field that the message answers. What stands behind "actually" goes before the rest.
+    A known value counts as changed when the message announces a correction or names what it changes.
+    """
+    held = [_as_parameter(name, value) for name, value in known.items() if not isinstance(value, (Mapping, list))]
+    heard: dict[str, Json] = {}
+    again: dict[str, Json] = {}
+    for part in _latest_first(text):
+        found = _read(part, missing, held, asked if asked not in heard else "")
+        for name, value in found.items():
+            (again if name in known else heard).setdefault(name, value)
+    marked = corrects(text)
+    spoken = set(roots(text))
+    changed: dict[str, Json] = {}
+    for one in held:
+        named = bool(one.name_roots & spoken) and "?" not in text
+        fresh = one.name in again and not _equal(again[one.name], known[one.name])
+        if fresh and (marked or named) and one.name not in heard:
+            changed[one.name] = again[one.name]
+    return Told(heard, changed)
+
+
+def _latest_first(text: str) -> list[str]:
+    """The text behind its last correction, then what stands before it."""
+    marks = [found for found in MARKER.finditer(text) if text[: found.start()].strip()]
+    if not marks:
+        return [text]
+    before, after = text[: marks[-1].start()].strip(" ,;"), text[marks[-1].end() :].strip(" ,;")
+    return [part for part in (after, before) if part]
+
+
+def _as_parameter(name: str, value: Json) -> Parameter:
+    """A known field, whose schema nobody shows here, as something to look for."""
+    kind = "boolean" if isinstance(value, bool) else "number" if isinstance(value, (int, float)) else "string"
+    if isinstance(value, int) and kind == "number":
+        kind = "integer"
+    (one,) = parameters_of({"properties": {name: {"type": kind}}})
+    return one
+
+
+def _read(text: str, missing: Sequence[Parameter], held: Sequence[Parameter], asked: str) -> dict[str, Json]:
+    every = [*missing, *held]
+    answered = next((one for one in missing if one.name == asked), None)
+    found: dict[str, Json] = {}
+    if answered is not None:
+        value = _answer(text, answered, every)
+        if value is not None:
+            found[answered.name] = value
+    others = [one for one in every if one.name not in found]
+    rest = text if not found or not isinstance(found[asked], str) else text.replace(str(found[asked]), " ", 1)
+    # A word that nothing but its capital tells from others is a value of the one field that could mean it, or of none.
+    vague = [one for one in others if one.kind in {"any", "text"} and not one.name_roots & set(roots(text))]
+    spare = vague if len(vague) > 1 or any(one in held for one in vague) else []
+    found |= read_words([one for one in others if one not in spare], rest, None, every)
+    return found
+
+
+def _answer(text: str, one: Parameter, every: Sequence[Parameter]) -> Json:
+    """The value in the first clause of an answer that gives one; doubt, courtesy and questions give none."""
+    if one.kind not in FREE:
+        return read_words([one], text, one, every).get(one.name)
+    if one.kind == "text" and not _unsure(text):
+        return read_words([one], text, one, every).get(one.name)
+    found = read_words([one], text, None, every) if one.kind in {"place", "person"} else {}
+    if found:
+        return found[one.name]
+    for clause in (part.strip() for part in CLAUSE.split(text)):
+        spoken = [word.folded for word in words(clause)]
+        if not spoken or _unsure(clause) or is_courtesy(clause) or is_yes(clause) or is_no(clause):
+            continue
+        if not any(read_words([other], clause, None, every) for other in every if other.kind not in FREE):
+            value = read_words([one], clause, one, every).get(one.name)
+            if value is not None:
+                return value
+    return None
+
+
+def _unsure(text: str) -> bool:
+    spoken = {word.folded for word in words(text)}
+    capital = bool(runs(text)) and told_language(text) is None
+    return not capital and bool(spoken & UNSURE or spoken & NEGATIONS or "?" in text)
+
+
+def _equal(one: Json, other: Json) -> bool:
+    if isinstance(one, str) and isinstance(other, str):
+        return fold(one) == fold(other)
+    return one == other
+
+
+def last_question(text: str) -> str:
+    """The last sentence of a text that asks something; empty without one."""
+    return next((one for one in reversed(sentences(text)) if one.rstrip().endswith(("?", "？"))), "")  # noqa: RUF001 - characters that people really type
