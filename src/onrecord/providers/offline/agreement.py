@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from onrecord.providers.offline.overlap import Word, likeness, roots, words
+from onrecord.providers.offline.candidates import runs
+from onrecord.providers.offline.overlap import NUMBER_WORDS, Word, likeness, root, roots, words
 from onrecord.providers.offline.values import NEGATIONS
 from onrecord.providers.offline.wording import is_farewell, is_greeting, is_no, is_question, is_thanks, is_yes
 
@@ -14,13 +15,14 @@ __all__ = ("Said", "agreement", "condition_roots", "is_about", "listen_to")
 
 MOST_WORDS = 120
 """Different words of a message that are weighed."""
+NUMBERS = frozenset(root(word) for word in NUMBER_WORDS)
 HOLDS = 0.6
 """A condition that no other rule decides holds with this share of its words."""
 
 # Words that a condition is written with, and that no customer says: "the customer asks for ...".
 SCAFFOLD = frozenset(
-    """customer client clients user wants wanting wish wishes ask asks asking say says saying mention mentions mentioning
-    mentioned tells needs likes looking something anything someone whether message talks about
+    """customer client clients user wants wanting wish wishes ask asks asking say says saying mention mentions
+    mentioning mentioned tells needs likes looking something anything someone whether message talks about
     cliente quer querem deseja pergunta perguntar fala diz menciona precisa sobre mensagem algo
     quiere desea pregunta preguntar dice habla necesita mensaje acerca""".split()
 )
@@ -36,9 +38,7 @@ CUES: Sequence[tuple[frozenset[str], Callable[[str], bool]]] = (
         is_yes,
     ),
     (
-        frozenset(
-            "declines decline refuses refuse rejects disagrees no recusa rejeita nega rechaza niega".split()
-        ),
+        frozenset("declines decline refuses refuse rejects disagrees no recusa rejeita nega rechaza niega".split()),
         is_no,
     ),
     (frozenset("question questions questioning duvida duda".split()), is_question),
@@ -47,10 +47,11 @@ CUES: Sequence[tuple[frozenset[str], Callable[[str], bool]]] = (
 
 @dataclass(frozen=True)
 class Said:
-    """A message as it is weighed: the roots it affirms, and those it denies."""
+    """A message as it is weighed: the roots it affirms, which of them are no names or numbers, and what it denies."""
 
     text: str
     plain: frozenset[str]
+    words: frozenset[str]
     denied: frozenset[str]
 
 
@@ -61,7 +62,8 @@ def listen_to(text: str) -> Said:
     held = words(text)[:MOST_WORDS]
     for index, word in enumerate(held):
         (denied if _is_denied(text, held, index) else plain).update(roots(word.text))
-    return Said(text, frozenset(plain), frozenset(denied - plain))
+    values = {one for run in runs(text) if run.lead for one in roots(run.value)} | NUMBERS
+    return Said(text, frozenset(plain), frozenset(plain - values), frozenset(denied - plain))
 
 
 def _is_denied(text: str, held: Sequence[Word], index: int) -> bool:
@@ -75,25 +77,28 @@ def _is_denied(text: str, held: Sequence[Word], index: int) -> bool:
 @lru_cache(maxsize=4096)
 def condition_roots(condition: str) -> frozenset[str]:
     """The roots of a condition that a message may share with it."""
-    return frozenset(root for word in words(condition) if word.folded not in SCAFFOLD for root in roots(word.text))
+    return frozenset(one for word in words(condition) if word.folded not in SCAFFOLD for one in roots(word.text))
 
 
 def agreement(condition: str, said: Said, weights: Mapping[str, float] | None = None, beside: float = 0.0) -> float:
-    """From 0 to 1: the share of the condition's words that the message has, each by its weight (1 where none is given).
+    """From 0 to 1: the share of the condition's words that the message has, each by its weight, or 1.
 
     ``beside`` is the weight of what the message has besides, and speaks against the condition.
     """
     spelled = [word.folded for word in words(condition)]
     wanted = condition_roots(condition)
     for cue, test in CUES:
-        if cue.intersection(spelled) and not wanted - {root for word in cue for root in roots(word)}:
+        if cue.intersection(spelled) and not wanted - {one for word in cue for one in roots(word)}:
             return float(test(said.text))
-    there = said.denied if NEGATIONS.intersection(spelled) else said.plain
+    negative = bool(NEGATIONS.intersection(spelled))
+    if not negative and wanted & said.denied:
+        return 0.0
+    there = said.denied if negative else said.plain
     held = weights or {}
-    whole = sum(held.get(root, 1.0) for root in wanted)
+    whole = sum(held.get(one, 1.0) for one in wanted)
     if not whole or not there:
         return 0.0
-    return sum(held.get(root, 1.0) * likeness(root, there) for root in wanted) / (whole + beside)
+    return sum(held.get(one, 1.0) * likeness(one, there) for one in wanted) / (whole + beside)
 
 
 def is_about(conditions: Sequence[str], said: Said) -> bool:

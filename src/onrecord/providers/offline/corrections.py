@@ -7,25 +7,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from onrecord.jsonio import Json
-from onrecord.providers.offline.candidates import runs
-from onrecord.providers.offline.overlap import fold, roots, sentences, words
+from onrecord.providers.offline.candidates import numbers, runs
+from onrecord.providers.offline.overlap import fold, roots, words
 from onrecord.providers.offline.parameters import Parameter, parameters_of
 from onrecord.providers.offline.values import NEGATIONS, read_words
-from onrecord.providers.offline.wording import is_courtesy, is_no, is_yes, told_language
+from onrecord.providers.offline.wording import is_courtesy, is_no, is_question, is_yes, told_language
 
-__all__ = ("Told", "corrects", "last_question", "read_message")
+__all__ = ("Told", "corrects", "read_message")
 
 MARKER = re.compile(
-    r"\b(?:actually|(?:no[,.!] *)?wait|hold on|sorry|i mean(?:t)?|rather|instead|make (?:it|that)|change(?: (?:it|that))?"
-    r"|correction|na verdade|ali[aá]s|quer dizer|quis dizer|corrigindo|(?:[eé]|seria) melhor|mud(?:e|ar|ei)|troc(?:a|ar|o)"
-    r"|desculp[ae]|em vez|en realidad|mejor(?: dicho)?|quise decir|perd[oó]n|cambi(?:a|ar|e|o)|en vez)\b"
-    r"|\b(?:no|n[aã]o)(?=[,.!])",
+    r"\b(?:actually|(?:no[,.!] *)?wait|hold on|sorry|i mean(?:t)?|rather|instead|make (?:it|that)|correction"
+    r"|change(?: (?:it|that))?|na verdade|ali[aá]s|quer dizer|quis dizer|corrigindo|(?:[eé]|seria) melhor"
+    r"|mud(?:e|ar|ei)|troc(?:a|ar|o)|desculp[ae]|em vez|en realidad|mejor(?: dicho)?|quise decir|perd[oó]n"
+    r"|cambi(?:a|ar|e|o)|en vez)\b|\b(?:no|n[aã]o)(?=[,.!])",
     re.IGNORECASE,
+)
+POLITE = re.compile(
+    r"\b(?:please|thanks|thank you|por favor|obrigad[oa]|gracias|then|ent[aã]o|entonces)\b", re.IGNORECASE
 )
 CLAUSE = re.compile(r"[,;\n]|(?<=[.!?])\s|\s(?:and|e|y)\s(?=\S)")
 UNSURE = frozenset(
-    """hm hmm hum uh um er well know sure think idea maybe moment later sei sabe acho momento depois talvez espera espere
-    pensar pensando se creo quiza quizas luego idk dunno""".split()
+    """hm hmm hum uh um er well know sure think idea maybe moment later sei sabe acho momento depois talvez espera
+    espere pensar pensando se creo quiza quizas luego idk dunno""".split()
 )
 FREE = frozenset({"place", "person", "text", "any"})
 """Kinds whose value may be a whole answer, since nothing in its spelling tells what it is."""
@@ -33,7 +36,10 @@ FREE = frozenset({"place", "person", "text", "any"})
 
 @dataclass(frozen=True)
 class Told:
-    """What one message gives: values that were missing, and known ones that it changes."""
+    """What one message gives: values that were missing, and known ones that it changes.
+
+    A change to None says that a value does not hold, and not what it should be.
+    """
 
     heard: Mapping[str, Json]
     changed: Mapping[str, Json]
@@ -51,30 +57,44 @@ def read_message(text: str, missing: Sequence[Parameter], known: Mapping[str, Js
     A known value counts as changed when the message announces a correction or names what it changes.
     """
     held = [_as_parameter(name, value) for name, value in known.items() if not isinstance(value, (Mapping, list))]
+    marked = corrects(text)
     heard: dict[str, Json] = {}
     again: dict[str, Json] = {}
+    for one in missing:
+        if one.kind == "boolean" and (value := read_words([one], text, one if one.name == asked else None)):
+            heard |= value  # "No." and "Yes, actually" answer as they stand
     for part in _latest_first(text):
         found = _read(part, missing, held, asked if asked not in heard else "")
+        if marked and not found:
+            found = _named_alone(part, [*missing, *held])
         for name, value in found.items():
             (again if name in known else heard).setdefault(name, value)
-    marked = corrects(text)
     spoken = set(roots(text))
     changed: dict[str, Json] = {}
     for one in held:
-        named = bool(one.name_roots & spoken) and "?" not in text
+        named = bool(one.name_roots & spoken) and not is_question(text)
         fresh = one.name in again and not _equal(again[one.name], known[one.name])
-        if fresh and (marked or named) and one.name not in heard:
+        if fresh and (marked or named):
             changed[one.name] = again[one.name]
+        elif one.name not in again and named and marked:
+            changed[one.name] = None
     return Told(heard, changed)
 
 
 def _latest_first(text: str) -> list[str]:
-    """The text behind its last correction, then what stands before it."""
-    marks = [found for found in MARKER.finditer(text) if text[: found.start()].strip()]
-    if not marks:
-        return [text]
-    before, after = text[: marks[-1].start()].strip(" ,;"), text[marks[-1].end() :].strip(" ,;")
-    return [part for part in (after, before) if part]
+    """The text behind its last correction, then what stands before it, and so on to the start."""
+    parts = [part.strip(" ,;.!") for part in MARKER.split(text)]
+    return [part for part in reversed(parts) if part] if len(parts) > 1 else [text]
+
+
+def _named_alone(text: str, every: Sequence[Parameter]) -> dict[str, Json]:
+    """A correction that is a name and nothing else: of a person when it has two words, else rather of a place."""
+    held = runs(POLITE.sub(" ", text).strip())
+    if len(held) != 1 or len(words(POLITE.sub(" ", text))) != held[0].size:
+        return {}
+    order = ("person", "place") if held[0].size > 1 else ("place", "person")
+    one = next((one for kind in order for one in every if one.kind == kind), None)
+    return {one.name: held[0].value} if one is not None and one.fits(held[0].value) else {}
 
 
 def _as_parameter(name: str, value: Json) -> Parameter:
@@ -94,7 +114,7 @@ def _read(text: str, missing: Sequence[Parameter], held: Sequence[Parameter], as
         value = _answer(text, answered, every)
         if value is not None:
             found[answered.name] = value
-    others = [one for one in every if one.name not in found]
+    others = [one for one in every if one.name not in found and one.kind != "boolean"]
     rest = text if not found or not isinstance(found[asked], str) else text.replace(str(found[asked]), " ", 1)
     # A word that nothing but its capital tells from others is a value of the one field that could mean it, or of none.
     vague = [one for one in others if one.kind in {"any", "text"} and not one.name_roots & set(roots(text))]
@@ -107,14 +127,18 @@ def _answer(text: str, one: Parameter, every: Sequence[Parameter]) -> Json:
     """The value in the first clause of an answer that gives one; doubt, courtesy and questions give none."""
     if one.kind not in FREE:
         return read_words([one], text, one, every).get(one.name)
+    if is_question(text):
+        return None
     if one.kind == "text" and not _unsure(text):
         return read_words([one], text, one, every).get(one.name)
     found = read_words([one], text, None, every) if one.kind in {"place", "person"} else {}
     if found:
         return found[one.name]
-    for clause in (part.strip() for part in CLAUSE.split(text)):
+    for clause in (POLITE.sub(" ", part).strip() for part in CLAUSE.split(text)):
         spoken = [word.folded for word in words(clause)]
         if not spoken or _unsure(clause) or is_courtesy(clause) or is_yes(clause) or is_no(clause):
+            continue
+        if one.kind in {"place", "person"} and numbers(clause):
             continue
         if not any(read_words([other], clause, None, every) for other in every if other.kind not in FREE):
             value = read_words([one], clause, one, every).get(one.name)
@@ -132,9 +156,4 @@ def _unsure(text: str) -> bool:
 def _equal(one: Json, other: Json) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         return fold(one) == fold(other)
-    return one == other
-
-
-def last_question(text: str) -> str:
-    """The last sentence of a text that asks something; empty without one."""
-    return next((one for one in reversed(sentences(text)) if one.rstrip().endswith(("?", "？"))), "")  # noqa: RUF001 - characters that people really type
+    return bool(one == other)

@@ -13,18 +13,24 @@ from onrecord.providers.offline.wording import Language, phrase, told_language
 
 __all__ = ("carried_out", "is_last_try")
 
-CLAUSE = re.compile(r"[.;!?\n]+\s*|,? (?:and|then|e|y) (?=(?:then )?[^\W\d_]+)")
-COURTESIES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), name)
-    for pattern, name in (
-        (r"\b(?:greet|welcome|say (?:hello|hi)|cumprimente|d[êe] as boas.vindas|salud[ae])\b", "hello"),
-        (r"\b(?:thank|thanks|agrade[çc]a|agradece)\b", "thank_you"),
-        (r"\b(?:apologi[sz]e|say sorry|pe[çc]a desculpas?|desculpe-se|disc[uú]lpa(?:te)?|pide disculpas)\b", "sorry"),
-        (r"\b(?:(?:say|bid) (?:good)?bye|farewell|despe[çc]a-se|desp[ií]dete)\b", "bye"),
-        (r"\b(?:offer(?: (?:to|your))? help|(?:how|what) (?:to|you can|you could|can|could)(?: I| we)? (?:help|do)"
-         r"|ofere[çc]a ajuda|ofrece ayuda)\b", "more_please"),
-    )
-)  # fmt: skip
+VERBS = (
+    "ask|say|tell|thank|wish|offer|greet|welcome|inform|remind|let|apologi|bid|quote|sum|confirm|find|answer"
+    "|pergunt|dig[ao]|agrade|ofere|cumpriment|despe|inform|avis|pregunt|dile|ofrec|salud|resum"
+)
+CLAUSE = re.compile(rf"[.;!?]+(?=\s|$)\s*|\n|,? (?:and|then|e|y) (?=(?:then )?(?:{VERBS}))", re.IGNORECASE)
+COURTESIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE))
+    for name, pattern in {
+        "hello": "greet|welcome|say (?:hello|hi)|cumprimente|d[êe] as boas.vindas|salud[ae]",
+        "thank_you": "thank|thanks|agrade[çc]a|agradece",
+        "sorry": "apologi[sz]e|say sorry|pe[çc]a desculpas?|desculpe-se|disc[uú]lpa(?:te)?|pide disculpas",
+        "bye": "(?:say|bid) (?:good)?bye|farewell|despe[çc]a-se|desp[ií]dete",
+        "more_please": (
+            "offer(?: (?:to|your))? help|(?:how|what) (?:to|you can|you could|can|could)(?: I| we)? (?:help|do)"
+            "|ofere[çc]a ajuda|ofrece ayuda"
+        ),
+    }.items()
+)
 TELL = re.compile(
     r"\b(?:tell|inform|remind|let|diga|informe|avise|lembre|dile|informa|recuerda|av[ií]sale)\b"
     r"(?: (?:them|him|her|the (?:customer|guest|client)|ao cliente|à cliente|al cliente))?(?: know)?"
@@ -42,7 +48,7 @@ LAST = re.compile(r"\b(?:last|final|[uú]ltim[oa])\b", re.IGNORECASE)
 def carried_out(guideline: str, language: Language, before: str = "") -> list[str]:
     """What a guideline makes the stand-in say, clause by clause; statements that ``before`` has are not repeated."""
     said: list[str] = []
-    for clause in _clauses(guideline):
+    for clause in CLAUSE.split(guideline):
         for line in _one(clause, language):
             if line not in said and not (line in before and line not in COURTEOUS[language]):
                 said.append(line)
@@ -55,23 +61,13 @@ def is_last_try(guideline: str) -> bool:
 
 
 COURTEOUS: dict[Language, set[str]] = {
-    language: {phrase(name, language) for _, name in COURTESIES} for language in ("en", "pt", "es")
+    language: {phrase(name, language) for name, _ in COURTESIES} for language in ("en", "pt", "es")
 }
-
-
-def _clauses(guideline: str) -> Iterator[str]:
-    for line in guideline.splitlines():
-        told = TELL.search(line)
-        if told is not None and told["mark"]:  # what is spelled out is said as a whole
-            yield from CLAUSE.split(line[: told.start()])
-            yield from re.split(r"(?<=[.!?])\s+", line[told.start() :])
-        else:
-            yield from CLAUSE.split(line)
 
 
 def _one(clause: str, language: Language) -> Iterator[str]:
     clause = clause.strip()
-    named = [phrase(name, language) for pattern, name in COURTESIES if pattern.search(clause)]
+    named = [phrase(name, language) for name, pattern in COURTESIES if pattern.search(clause)]
     if named:
         yield from named
         return

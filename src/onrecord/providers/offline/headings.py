@@ -21,7 +21,7 @@ BEHIND = ("\n## Output\n", "\n## Response format\n")
 """What stands behind the customer's message, so that headings inside it are taken for words of the customer."""
 CANDIDATE = re.compile(r"(?:\d+\.|-) (\S+) — ([^:\n]*)(?:: (.*))?")
 TOPIC = re.compile(
-    r"- (?P<name>\S.*?) \((?P<kind>string|number|integer|boolean|list of \w+)\)(?: \[(?P<choices>[^\]]*)\])?(?:: (?P<about>.*))?"
+    r"- (?P<name>\S.*?) \((?:string|number|integer|boolean|list of \w+)\)(?: \[[^\]]*\])?(?:: (?P<about>.*))?"
 )
 PHRASES = {"The customer: ": "counts", "Counts when: ": "counts", "Score 0 when: ": "excludes",
            "Does not count when: ": "excludes"}  # fmt: skip
@@ -84,7 +84,7 @@ class Headed:
     def topics(self) -> tuple[Topic, ...]:
         """The fields of a reply in order: what the text says of each beside what the schema says."""
         wires = [name for name in _properties(self.schema) if name != "message"]
-        told = list(_topic_lines(self.text("Still to collect")))
+        told = _topic_lines(self.text("Still to collect"))
         alike = len(told) == len(wires)
         found: list[Topic] = []
         for place, wire in enumerate(wires):
@@ -153,17 +153,16 @@ def _split(text: str) -> Iterator[tuple[str, list[str]]]:
         yield name, lines
 
 
-def _topic_lines(text: str) -> Iterator[tuple[str, str, str]]:
+def _topic_lines(text: str) -> list[tuple[str, str, str]]:
     """Slug, description and way of asking; the latter stands on the line below."""
-    held: list[list[str]] = []
+    held: list[tuple[str, str, str]] = []
     for line in text.splitlines():
         found = TOPIC.fullmatch(line)
         if found is not None:
-            held.append([found["name"], found["about"] or "", ""])
+            held.append((found["name"], found["about"] or "", ""))
         elif line.startswith(HOW) and held:
-            held[-1][2] = line.removeprefix(HOW)
-    for slug, about, ask in held:
-        yield slug, about, ask
+            held[-1] = (*held[-1][:2], line.removeprefix(HOW))
+    return held
 
 
 def _properties(schema: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -187,5 +186,3 @@ def _flat_facts(text: str) -> str:
         if found[3]:
             lines.append(f"- {' '.join(above)}: {found[3]}")
     return "\n".join(lines)
-
-

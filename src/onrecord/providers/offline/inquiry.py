@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from onrecord.jsonio import Json
 from onrecord.providers.offline.headings import Topic
-from onrecord.providers.offline.overlap import CAMEL, root, roots
-from onrecord.providers.offline.wording import Language, phrase, told_language
+from onrecord.providers.offline.overlap import CAMEL, root, roots, sentences
+from onrecord.providers.offline.wording import OPEN_WORDS, Language, phrase, told_language, words_of
 
-__all__ = ("addressed", "counted", "is_confirmation", "question_for", "topic_of", "wanted_clause")
+__all__ = (
+    "addressed",
+    "asked_topic",
+    "counted",
+    "everyday",
+    "is_confirmation",
+    "last_question",
+    "question_for",
+    "topic_of",
+    "wanted_clause",
+)
 
 Three = tuple[str, str, str]
 
@@ -53,13 +63,14 @@ ALIKE: Mapping[str, str] = {
 }
 
 ASK = re.compile(
-    r"\b(?:ask(?:ing)?(?: (?:them|him|her|the (?:customer|guest|client)|the person))?(?: to (?:confirm|tell you|say))?"
-    r"|find out|get|request|collect|learn|pergunt(?:e|ar)|descubra|peça|pe[çc]a|preg[uú]nt(?:a|e|ar)(?:le)?|averigua|pide)"
+    r"\b(?:ask(?:ing)?(?: (?:them|him|her|the (?:customer|guest|client|person)))?(?: to (?:confirm|tell you|say))?"
+    r"|find out|get|request|collect|learn|pergunt(?:e|ar)|descubra|pe[çc]a|preg[uú]nt(?:a|e|ar)(?:le)?|averigua|pide)"
     r"\b(?: (?:for|about|por|sobre))?[:,]?\s+(?P<what>[^.;!?\n]+)(?P<mark>\?)?",
     re.IGNORECASE,
 )
 TRIMS = re.compile(
-    r",? (?:and|then|e|y) (?:offer|show|then|confirm|say|tell|mention|ofere[çc]a|ofrece)\b.*$|, then .*$| - .*$|, \w+ly$",
+    r",? (?:and|then|e|y) (?:offer|show|then|confirm|say|tell|mention|ofere[çc]a|ofrece)\b.*$|, then .*$| - .*$"
+    r"|, \w+ly$",
     re.IGNORECASE,
 )
 SWAPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -76,7 +87,8 @@ SWAPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 CONFIRMS = frozenset(
     root(word)
-    for word in "right correct confirm confirmation confirma confirmar correto certo correcto summary sum summarize resumo resumir resumen".split()
+    for word in """right correct confirm confirmation confirma confirmar correto certo correcto summary sum summarize
+    resumo resumir resumen""".split()
 )
 OPENS = re.compile(
     r"(?:what|which|who|whom|whose|where|when|why|how|whether|if|qual|quais|quanto|quem|onde|quando|como|se|cu[aá]l"
@@ -116,6 +128,40 @@ def question_for(topic: Topic, language: Language, summary: str = "") -> str:
         return phrase("tell_whether" if boolean else "tell_me", language, what=what) + _options(topic)
     what = topic.about.strip().rstrip(".") or " ".join(CAMEL.sub(" ", topic.slug).replace("_", " ").split())
     return phrase("yes_or_no" if boolean else "quoted", language, what=what) + _options(topic)
+
+
+def asked_topic(before: str, topics: Sequence[Topic], known: Iterable[str]) -> Topic | None:
+    """The field that the last words before a message asked for: by our own questions, then by the words shared.
+
+    None where they asked for what is ``known`` by now, or for nothing.
+    """
+    for topic in topics if before else ():
+        if any(question_for(topic, language) in before for language in get_args(Language)):
+            return topic
+    known = tuple(known)
+    if any(held in before for slug in known for language in get_args(Language) if (held := everyday(slug, language))):
+        return None
+    question = last_question(before)
+    there = set(roots(question))
+    booleans = [topic for topic in topics if topic.value.kind == "boolean"]
+    if question and booleans and not OPEN_WORDS.intersection(words_of(question)):
+        return next((topic for topic in booleans if topic.value.roots & there), booleans[0])
+    others = [topic for topic in topics if topic not in booleans]
+    named = [topic for topic in others if topic.value.roots & there]
+    if named or any(set(roots(slug)) & there for slug in known):
+        return named[0] if named else None
+    return others[0] if others and question else None
+
+
+def last_question(text: str) -> str:
+    """The last sentence of a text that asks something; empty without one."""
+    return next((one for one in reversed(sentences(text)) if one.endswith(("?", "？"))), "")  # noqa: RUF001 - characters that people really type
+
+
+def everyday(slug: str, language: Language) -> str:
+    """The everyday question for a field of this name; empty for a name that is none of them."""
+    name = topic_of(slug, number=False) or topic_of(slug, number=True)
+    return QUESTIONS[name][get_args(Language).index(language)] if name else ""
 
 
 def wanted_clause(ask: str) -> str:

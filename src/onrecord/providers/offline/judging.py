@@ -1,4 +1,4 @@
-"""Plays "understand" for a director of flows: what a message is about, decides and gives, from words and patterns alone."""
+"""Plays "understand" for a director of flows: what a message is about, decides and gives, from words and patterns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from onrecord.jsonio import Json
 from onrecord.models.request import Request
 from onrecord.providers.offline.agreement import Said, agreement, condition_roots, is_about, listen_to
-from onrecord.providers.offline.corrections import Told, corrects, last_question, read_message
+from onrecord.providers.offline.corrections import Told, corrects, read_message
 from onrecord.providers.offline.headings import Candidate, Headed, headed
-from onrecord.providers.offline.overlap import roots, words
+from onrecord.providers.offline.inquiry import last_question
+from onrecord.providers.offline.overlap import roots
 from onrecord.providers.offline.parameters import Parameter, parameters_of
 from onrecord.providers.offline.scene import Scene
 from onrecord.providers.offline.values import read_words
@@ -20,10 +21,15 @@ __all__ = ("judged",)
 
 PHRASED, NAMED, DESCRIBED = 95.0, 85.0, 55.0
 """The most that a flow gets for its phrases, for its name, and for its description alone."""
+ASIDE = 0.6
 ANSWERS = 75
 """What the flow that has the floor gets at least from a message that gives what it waits for."""
-CHANGES = frozenset(root for word in "changes change changing corrects correct different another other instead muda mudar "
-    "corrige corrigir outro outra cambia cambiar corregir diferente".split() for root in roots(word))  # fmt: skip
+CHANGES = frozenset(
+    one
+    for word in """changes change changing corrects correct different another other instead muda mudar corrige corrigir
+    outro outra cambia cambiar corregir diferente""".split()
+    for one in roots(word)
+)
 
 
 def judged(request: Request, scene: Scene) -> Json:
@@ -71,7 +77,7 @@ class _Judge:
         return read_message(self.text, missing, self.parts.known, self._asked(missing))
 
     def _asked(self, missing: Sequence[Parameter]) -> str:
-        """The field that the last words of the model asked for: the first of its step that they speak of, or the first."""
+        """The field that the model asked for last: the first of its step that its words speak of, or the first."""
         pending = self.parts.asked_now()
         if not pending or not self.before.strip():
             return ""
@@ -150,11 +156,14 @@ def _score(one: Candidate, said: Said, weights: Mapping[str, float]) -> int:
     """From 0 to 100, for the phrase that fits best; the name and the description count, too, and less."""
     if is_about(one.excludes, said):
         return 0
-    rivals = (said.plain & weights.keys()) - _vocabulary(one)
+    own = _vocabulary(one)
+    rivals = (said.plain & weights.keys()) - own
     beside = sum(weights[root] for root in rivals)
-    best = max((agreement(phrase, said, weights, beside) for phrase in one.counts), default=0.0) * PHRASED
-    best = max(best, agreement(one.name, said, weights, beside) * NAMED)
-    described = condition_roots(one.about) & said.plain
-    if len(described) >= 2 and not rivals:
+    covered = max((agreement(phrase, said, weights, beside) for phrase in one.counts), default=0.0)
+    best = max(covered * PHRASED, agreement(one.name, said, weights, beside) * NAMED)
+    described = condition_roots(one.about)
+    if len(described & said.plain) >= 2 and not rivals:
         best = max(best, DESCRIBED)
+    if covered < 1 and is_question(said.text) and said.words - own - described:
+        best *= ASIDE  # it asks about something that the flow says nothing of
     return round(best)

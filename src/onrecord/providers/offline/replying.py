@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
 
 from msgspec.structs import replace
 
@@ -11,21 +10,19 @@ from onrecord.jsonio import Json
 from onrecord.models.request import Offer, Request
 from onrecord.providers.offline.candidates import numbers
 from onrecord.providers.offline.choosing import AskFirst, Call, Decline, Move, Talk, called_for, choose
-from onrecord.providers.offline.corrections import Told, last_question, read_message
+from onrecord.providers.offline.corrections import Told, read_message
 from onrecord.providers.offline.guidelines import carried_out, is_last_try
 from onrecord.providers.offline.headings import Headed, Topic, headed
-from onrecord.providers.offline.inquiry import QUESTIONS, counted, is_confirmation, question_for, topic_of
-from onrecord.providers.offline.overlap import fold, roots, sentences
+from onrecord.providers.offline.inquiry import asked_topic, counted, everyday, is_confirmation, question_for
+from onrecord.providers.offline.overlap import fold, sentences
 from onrecord.providers.offline.scene import Line, Scene
 from onrecord.providers.offline.telling import answer_to, plain_answer, results_text
 from onrecord.providers.offline.wording import (
-    ASKING,
     Language,
     is_courtesy,
     is_greeting,
     is_question,
     phrase,
-    words_of,
 )
 
 __all__ = ("played",)
@@ -54,7 +51,7 @@ class _Part:
         self.scene = replace(facts, lines=tuple(_silent(facts.lines))) if parts.speaks_first else facts
         self.text = self.scene.latest
         self.before = self.scene.said_before
-        self.asked = self._asked()
+        self.asked = asked_topic(self.before, parts.topics, parts.known)
         values = [topic.value for topic in parts.topics]
         self.told: Told = read_message(self.text, values, parts.known, self.asked.slug if self.asked else "")
         self.heard = dict(self.told.heard)
@@ -73,34 +70,13 @@ class _Part:
 
     # ---- hearing --------------------------------------------------------------------------------------------------
 
-    def _asked(self) -> Topic | None:
-        """The field that the last words before the message asked for: by our own questions, then by the words shared."""
-        topics, before = self.parts.topics, self.before
-        if not before:
-            return None
-        for topic in topics:
-            if any(question_for(topic, language) in before for language in get_args(Language)):
-                return topic
-        if any(question in before for slug in self.parts.known for question in _everyday(slug)):
-            return None  # it asked for what is known by now
-        question = last_question(before)
-        there = set(roots(question))
-        yes_or_no = bool(question) and not set(words_of(question)) & ASKING
-        booleans = [topic for topic in topics if topic.value.kind == "boolean"]
-        if yes_or_no and booleans:
-            return next((topic for topic in booleans if topic.value.roots & there), booleans[0])
-        others = [topic for topic in topics if topic not in booleans]
-        named = [topic for topic in others if topic.value.roots & there]
-        if named or any(set(roots(slug)) & there for slug in self.parts.known):
-            return named[0] if named else None
-        return others[0] if others and question else None
-
     def _judge_yes(self) -> None:
         """A yes or no counts where it was asked for; one that comes with a correction is a no."""
         for topic in self.parts.topics:
             if topic.value.kind != "boolean" or not is_confirmation(topic):
                 continue
-            if topic is not self.asked:
+            others = [slug for slug, value in self.heard.items() if slug != topic.slug and value is not None]
+            if topic is not self.asked or others:
                 self.heard.pop(topic.slug, None)
             elif self.told.changed:
                 self.heard[topic.slug] = False
@@ -121,7 +97,7 @@ class _Part:
             move = called_for(scene, self.offers, wants, self.language) or move
         if isinstance(move, Call):
             settled = {**self.parts.known, **self.told.changed, **self.heard}
-            move = Call(move.name, {key: settled.get(key, value) for key, value in move.args.items()})
+            move = Call(move.name, {key: settled.get(key) or value for key, value in move.args.items()})
         return move
 
     def _with_known(self) -> Scene:
@@ -213,13 +189,11 @@ class _Part:
             return question_for(following, self.language, self._summary())
         for topic in self.parts.topics:
             if self.heard.get(topic.slug) is False and is_confirmation(topic):
-                again = [question for slug in self.told.changed for question in self._question_again(slug)]
-                return " ".join([phrase("agreed", self.language), *again] if again else [phrase("differently", self.language)])
+                again = [held for slug in self.told.changed if (held := everyday(slug, self.language))]
+                return " ".join(
+                    [phrase("agreed", self.language), *again] if again else [phrase("differently", self.language)]
+                )
         return ""
-
-    def _question_again(self, slug: str) -> Sequence[str]:
-        held = _everyday(slug)
-        return [held[get_args(Language).index(self.language)]] if held else []
 
     def _next(self) -> Topic | None:
         """The first field that is still without a value."""
@@ -231,7 +205,9 @@ class _Part:
 
     def _summary(self) -> str:
         held: Mapping[str, Json] = {**self.parts.known, **self.heard}
-        told = [counted(k, v, self.language) for k, v in held.items() if not isinstance(v, (bool, list, dict, type(None)))]
+        told = [
+            counted(k, v, self.language) for k, v in held.items() if not isinstance(v, (bool, list, dict, type(None)))
+        ]
         return ", ".join(told[:8]) + "." if told else ""
 
 
@@ -239,10 +215,6 @@ def _silent(lines: Sequence[Line]) -> Sequence[Line]:
     """The lines of a conversation whose last word is not the customer's, so that nothing waits for an answer."""
     own = [line for line in lines if line.own]
     return [*(line for line in lines if not line.own), Line(who="model", text=""), *own]
-
-
-def _everyday(slug: str) -> Sequence[str]:
-    return QUESTIONS.get(topic_of(slug, number=False), ()) or QUESTIONS.get(topic_of(slug, number=True), ())
 
 
 def _stands_in(value: Json, text: str) -> bool:

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 from onrecord.providers.offline.overlap import fold, sentences, words
 
 __all__ = (
-    "ASKING",
     "HONEST",
+    "OPEN_WORDS",
     "Language",
     "is_courtesy",
     "is_farewell",
@@ -119,7 +119,10 @@ PHRASES: Mapping[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 TELLING: Mapping[Language, frozenset[str]] = {
-    "en": frozenset("the is are i you what how for and of please want would can my do does it to with actually night nights room two three name city bye thanks".split()),
+    "en": frozenset(
+        """the is are i you what how for and of please want would can my do does it to with actually night nights room
+        two three name city bye thanks""".split()
+    ),
     "pt": frozenset(
         """o os uma um em para quero voce qual quanto obrigado obrigada sim nao e com meu minha ola quais onde por
         favor gostaria das dos oi na verdade ao mais isso quarto noite noites duas tres nome cidade tchau""".split()
@@ -149,11 +152,13 @@ WANTS = frozenset(
 another how what when where which quanto quando qual onde cuanto cuando cual donde""".split()
 )
 
-ASKING = frozenset(
-    """what whats when where which who whose why how can could do does did is are
+OPEN_WORDS = frozenset(
+    """what whats when where which who whose why how
     quanto quanta quantos quantas qual quais quando onde como quem cuanto cuanta cuantos cuantas cual cuales cuando
     donde quien que""".split()
 )
+"""Words of a question that no yes or no answers."""
+ASKING = (OPEN_WORDS - {"que"}) | frozenset("can could do does did is are".split())
 
 
 def phrase(name: str, language: Language, **values: object) -> str:
