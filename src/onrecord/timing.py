@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
-__all__ = ("Clock", "iso_ms", "to_ms", "whole_ms")
+from onrecord.errors import FlowInvalid
+
+__all__ = ("Clock", "duration", "iso_ms", "to_ms", "whole_ms")
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
 
 Clock = Callable[[], datetime]
 """Returns the present instant with its UTC offset."""
@@ -17,10 +25,42 @@ def whole_ms(at: datetime) -> datetime:
 
 
 def to_ms(at: datetime) -> int:
-    """Milliseconds since the epoch."""
-    return int(at.timestamp() * 1000)
+    """Milliseconds since the epoch, cut to whole ones."""
+    return (at - EPOCH) // MILLISECOND
 
 
 def iso_ms(at: datetime) -> str:
     """ISO 8601 in UTC with milliseconds and a ``Z``: the form that keys use."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
+
+
+_UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_duration = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])").fullmatch
+_LONGEST_MS = 36_525 * _UNITS["d"]  # a century: any instant of our time can be moved by it
+_HINT = 'write a number and one unit: "30s", "5m", "24h" or "1.5d"'
+
+
+def duration(given: str | timedelta) -> timedelta:
+    """A length of time in whole milliseconds, from ``"30s"``, ``"5m"``, ``"24h"``, ``"1.5d"`` or a timedelta.
+
+    Raises FlowInvalid for any other text, for a negative length, and for one longer than a century.
+    """
+    if isinstance(given, str):
+        return _parsed(given)
+    if not isinstance(given, timedelta):
+        raise FlowInvalid(f"a duration must be text or a timedelta, got {type(given).__name__}", hint=_HINT)
+    return _bounded(given / timedelta(milliseconds=1), str(given))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> timedelta:
+    found = _duration(text)
+    if found is None:
+        raise FlowInvalid(f'duration "{text[:60]}" does not parse', hint=_HINT)
+    return _bounded(float(found[1]) * _UNITS[found[2]], text[:60])
+
+
+def _bounded(ms: float, shown: str) -> timedelta:
+    if not 0 <= ms <= _LONGEST_MS:
+        raise FlowInvalid(f'duration "{shown}" is {"negative" if ms < 0 else "longer than a century"}', hint=_HINT)
+    return timedelta(milliseconds=math.floor(ms + 0.5))

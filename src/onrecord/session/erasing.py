@@ -27,7 +27,7 @@ from onrecord.session.erasure import Kept, Retention
 from onrecord.session.folding import land, refold
 from onrecord.session.quoting import Names, unquoted
 from onrecord.session.session import Session
-from onrecord.session.steps import CORE
+from onrecord.session.core_folds import CORE
 from onrecord.session.walking import Walked, resalted, walk
 from onrecord.session.working import NO_FOLDS
 
@@ -237,7 +237,7 @@ def _patched(entries: Iterable[Entry], turns: Collection[str]) -> set[str]:
         name
         for entry in entries
         if entry.turn in turns and isinstance(entry.body, DataPatched)
-        for name in entry.body.patch
+        for name in (*entry.body.patch, *entry.body.drop)
     }
 
 

@@ -26,12 +26,17 @@ T = TypeVar("T")
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """What a tool's context says about where it runs; flows fill it."""
+    """What a tool's context says about where it runs; flows fill it.
+
+    ``key`` is what `ToolContext.key` says of a call that the director makes itself, where the director has a key that
+    stays the same across turns (empty: the loop's own form).
+    """
 
     run: object = None
     input: Json = None
     dedupe_key: str = ""
     silenced: str | None = None
+    key: str = ""
 
 
 class Brief(Struct, frozen=True, kw_only=True):
