@@ -136,11 +136,11 @@ class _Judge:
             return is_about([condition], self.said)
         things = wanted - CHANGES
         named = {slug for slug in self.parts.known if things & set(roots(slug))}
-        marked = corrects(self.text)
         if named:
-            return any(slug in self.told.changed for slug in named) or (marked and bool(things & self.said.plain))
-        given = any(things & set(roots(slug)) for slug in self.told.heard)
-        return not given and (bool(self.told.changed) or marked)
+            return any(slug in self.told.changed for slug in named)
+        if any(things & set(roots(slug)) for slug in (*self.parts.asked_now(), *self.told.heard)):
+            return False  # what is still to be given cannot be changed
+        return bool(self.told.changed) or corrects(self.text)
 
 
 def _names(schema: Json) -> list[str]:
