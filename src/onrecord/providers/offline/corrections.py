@@ -36,12 +36,12 @@ FREE = frozenset({"place", "person", "text", "any"})
 
 @dataclass(frozen=True)
 class Told:
-    """What one message gives: values that were missing, and known ones that it changes.
-
-    A change to None says that a value does not hold, and not what it should be.
+    """What one message gives: values that were missing, for what is known other ones that it names, and of these the
+    ones that it means to change. A change to None says that a value does not hold, and not what it should be.
     """
 
     heard: Mapping[str, Json]
+    named: Mapping[str, Json]
     changed: Mapping[str, Json]
 
 
@@ -78,7 +78,7 @@ def read_message(text: str, missing: Sequence[Parameter], known: Mapping[str, Js
             changed[one.name] = again[one.name]
         elif one.name not in again and named and marked:
             changed[one.name] = None
-    return Told(heard, changed)
+    return Told(heard, again, changed)
 
 
 def _latest_first(text: str) -> list[str]:

@@ -116,18 +116,18 @@ def question_for(topic: Topic, language: Language, summary: str = "") -> str:
     spoken = told_language(ask)
     own = ask.endswith("?") and len(ask) > 1 and ASK.match(ask) is None
     if own and spoken in {None, language}:
-        return ask + _options(topic)
+        return _with_options(ask, topic)
     boolean = topic.value.kind == "boolean"
     if boolean and is_confirmation(topic):
         return f"{summary} {phrase('is_that_right', language)}".strip()
     known = topic_of(topic.slug, number=topic.value.kind == "number")
     if known and not boolean:
-        return QUESTIONS[known][get_args(Language).index(language)] + _options(topic)
+        return _with_options(QUESTIONS[known][get_args(Language).index(language)], topic)
     what = wanted_clause(ask)
     if what and spoken in {None, language}:
-        return phrase("tell_whether" if boolean else "tell_me", language, what=what) + _options(topic)
+        return _with_options(phrase("tell_whether" if boolean else "tell_me", language, what=what), topic)
     what = topic.about.strip().rstrip(".") or " ".join(CAMEL.sub(" ", topic.slug).replace("_", " ").split())
-    return phrase("yes_or_no" if boolean else "quoted", language, what=what) + _options(topic)
+    return _with_options(phrase("yes_or_no" if boolean else "quoted", language, what=what), topic)
 
 
 def asked_topic(before: str, topics: Sequence[Topic], known: Iterable[str]) -> Topic | None:
@@ -198,6 +198,7 @@ def counted(slug: str, value: Json, language: Language) -> str:
     return f"{' '.join(CAMEL.sub(' ', slug).replace('_', ' ').split())}: {shown}"
 
 
-def _options(topic: Topic) -> str:
-    choices = topic.value.choices
-    return f" ({', '.join(str(one) for one in choices[:12] if one is not None)})" if choices else ""
+def _with_options(question: str, topic: Topic) -> str:
+    """A question with the values of an enumeration before its closing mark."""
+    choices = ", ".join(str(one) for one in topic.value.choices[:12] if one is not None)
+    return f"{question[:-1]} ({choices}){question[-1]}" if choices else question

@@ -47,7 +47,7 @@ class _Judge:
         self.text = scene.latest
         self.said: Said = listen_to(self.text)
         self.before = scene.said_before
-        self.told = Told({}, {})
+        self.told = Told({}, {}, {})
 
     def sections(self, properties: Mapping[str, Json]) -> dict[str, Json]:
         """The judgement, section by section, in the order of the schema."""

@@ -96,7 +96,7 @@ class _Part:
             wants = " ".join([self.guideline, *(topic.ask for topic in self.parts.topics)])
             move = called_for(scene, self.offers, wants, self.language) or move
         if isinstance(move, Call):
-            settled = {**self.parts.known, **self.told.changed, **self.heard}
+            settled = {**self.parts.known, **self.told.named, **self.heard}
             move = Call(move.name, {key: settled.get(key) or value for key, value in move.args.items()})
         return move
 
@@ -159,7 +159,7 @@ class _Part:
     def _noted(self) -> str:
         """What the message gave, as it was understood."""
         given = {slug: value for slug, value in self.parts.known.items() if _stands_in(value, self.text)}
-        given |= {slug: value for slug, value in self.heard.items() if value is not None}
+        given |= {one.slug: self.heard[one.slug] for one in self.parts.topics if self.heard.get(one.slug) is not None}
         told = [counted(k, v, self.language) for k, v in given.items() if not isinstance(v, (bool, list, dict))]
         return phrase("noted", self.language, what=", ".join(told)) if told else ""
 
