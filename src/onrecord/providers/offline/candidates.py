@@ -67,8 +67,8 @@ QUOTES = re.compile(
 )
 NAME_LEAD = re.compile(
     r"\b(?:my name is|the name is|name's|i am|i'm|i’m|this is|call me|under the name(?: of)?|in the name of"  # noqa: RUF001 - characters that people really type
-    r"|under|name:|me llamo|mi nombre es|soy|a nombre de|meu nome (?:é|e)|me chamo|sou(?: [oa])?|em nome de|nome:|nombre:"
-    r"|on behalf of|name is)\s+",
+    r"|under|name:|me llamo|mi nombre es|soy|a nombre de|meu nome (?:é|e)|me chamo|sou(?: [oa])?|em nome de|nome:"
+    r"|nombre:|on behalf of|name is)\s+",
     re.IGNORECASE,
 )
 MONTHS = {

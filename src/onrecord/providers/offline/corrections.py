@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from onrecord.jsonio import Json
 from onrecord.providers.offline.candidates import numbers, runs
 from onrecord.providers.offline.overlap import fold, roots, words
 from onrecord.providers.offline.parameters import Parameter, parameters_of
 from onrecord.providers.offline.values import NEGATIONS, read_words
-from onrecord.providers.offline.wording import is_courtesy, is_no, is_question, is_yes, told_language
+from onrecord.providers.offline.wording import (
+    Language,
+    is_courtesy,
+    is_no,
+    is_question,
+    is_yes,
+    phrase,
+    told_language,
+)
 
 __all__ = ("Told", "corrects", "read_message")
 
@@ -45,19 +54,23 @@ class Told:
     changed: Mapping[str, Json]
 
 
-def corrects(text: str) -> bool:
-    """Whether a message says that something said before does not hold."""
-    return MARKER.search(text) is not None
+def corrects(text: str, before: str = "") -> bool:
+    """Whether a message says that something said before does not hold, or answers what should be different."""
+    asked = any(phrase("differently", language) in before for language in get_args(Language))
+    return asked or MARKER.search(text) is not None
 
 
-def read_message(text: str, missing: Sequence[Parameter], known: Mapping[str, Json], asked: str = "") -> Told:
+def read_message(
+    text: str, missing: Sequence[Parameter], known: Mapping[str, Json], asked: str = "", before: str = ""
+) -> Told:
     """Reads a message for all fields at once, so that what gives one of them gives no other.
 
-    ``asked`` names the missing field that the message answers. What stands behind "actually" goes before the rest.
-    A known value counts as changed when the message announces a correction or names what it changes.
+    ``asked`` names the missing field that the message answers, ``before`` are the model's last words. What stands
+    behind "actually" goes before the rest. A known value counts as changed when the message announces a correction or
+    names what it changes.
     """
     held = [_as_parameter(name, value) for name, value in known.items() if not isinstance(value, (Mapping, list))]
-    marked = corrects(text)
+    marked = corrects(text, before)
     heard: dict[str, Json] = {}
     again: dict[str, Json] = {}
     for one in missing:

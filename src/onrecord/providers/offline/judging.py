@@ -74,7 +74,7 @@ class _Judge:
 
     def _told(self, schema: Json) -> Told:
         missing = parameters_of(schema) if isinstance(schema, Mapping) else ()
-        return read_message(self.text, missing, self.parts.known, self._asked(missing))
+        return read_message(self.text, missing, self.parts.known, self._asked(missing), self.before)
 
     def _asked(self, missing: Sequence[Parameter]) -> str:
         """The field that the model asked for last: the first of its step that its words speak of, or the first."""
@@ -140,7 +140,7 @@ class _Judge:
             return any(slug in self.told.changed for slug in named)
         if any(things & set(roots(slug)) for slug in (*self.parts.asked_now(), *self.told.heard)):
             return False  # what is still to be given cannot be changed
-        return bool(self.told.changed) or corrects(self.text)
+        return bool(self.told.changed) or corrects(self.text, self.before)
 
 
 def _names(schema: Json) -> list[str]:

@@ -53,7 +53,8 @@ class _Part:
         self.before = self.scene.said_before
         self.asked = asked_topic(self.before, parts.topics, parts.known)
         values = [topic.value for topic in parts.topics]
-        self.told: Told = read_message(self.text, values, parts.known, self.asked.slug if self.asked else "")
+        asked = self.asked.slug if self.asked else ""
+        self.told: Told = read_message(self.text, values, parts.known, asked, self.before)
         self.heard = dict(self.told.heard)
         self._judge_yes()
 

@@ -125,11 +125,13 @@ TELLING: Mapping[Language, frozenset[str]] = {
     ),
     "pt": frozenset(
         """o os uma um em para quero voce qual quanto obrigado obrigada sim nao e com meu minha ola quais onde por
-        favor gostaria das dos oi na verdade ao mais isso quarto noite noites duas tres nome cidade tchau""".split()
+        favor gostaria das dos oi na verdade ao mais isso quarto noite noites duas tres nome cidade chamo
+        sou tchau""".split()
     ),
     "es": frozenset(
         """el los las una un en para quiero usted cual cuanto gracias si y con mi hola donde por favor quisiera del
-        cuesta hay la realidad habitacion noche noches dos tres nombre ciudad adios""".split()
+        cuesta hay la realidad habitacion noche noches dos tres nombre ciudad llamo soy
+        adios""".split()
     ),
 }
 
