@@ -37,7 +37,7 @@ RATES = {"lisbon": 140, "lisboa": 140, "porto": 110, "oporto": 110, "curitiba": 
 
 @dataclass
 class Stay:
-    """What is collected, in the customer's words."""
+    """What is collected."""
 
     city: Annotated[str, Field(about="City to stay in.", ask="Ask which city they want.")]
     nights: Annotated[int, Field(about="Number of nights.", ask="Ask how many nights they stay.")]
@@ -76,10 +76,14 @@ async def price(
 @tool
 async def book(ctx: ToolContext[object]) -> Ok | Failed:
     """Books what was collected. An action: a step runs it, no model can call it."""
-    if str(ctx.data["city"]).casefold() not in RATES:
-        return Failed(f"there is no hotel in {ctx.data['city']}")
-    code = desk.book(ctx.data, key=ctx.key)
-    ctx.set({"booking": code})
+    stay = ctx.data
+    if not all(stay.get(wanted) for wanted in ("city", "nights", "name")):
+        return Failed("something is still missing")
+    if str(stay["city"]).casefold() not in RATES:
+        return Failed(f"there is no hotel in {stay['city']}")
+    code = desk.book(stay, key=ctx.key)
+    told = f"{code}: {stay['city']}, {stay['nights']}, {stay['name']}"
+    ctx.set({"booking": told, "city": None, "nights": None, "name": None, "ok": None})  # the next stay is another one
     return Ok(code)
 
 
@@ -102,13 +106,10 @@ booking = Flow(
     name="Book a room",
     description="Books a room in a city for some nights.",
     on=[
-        OnMessage(
-            "wants to book a room", "quer reservar um quarto", "quiere reservar una habitación", repeat="always"
-        )
+        OnMessage("wants to book a room", "quer reservar um quarto", "quiere reservar una habitación", repeat="always")
     ],
-    clear_on_start=["city", "nights", "name", "ok"],
     steps=[
-        Collect("city", "nights", "name", id="stay", branches=corrections("stay")),
+        Collect("city", "nights", "name", id="stay", max_asks=9, branches=corrections("stay")),
         Collect(
             "city",
             "nights",
@@ -117,11 +118,13 @@ booking = Flow(
             id="confirm",
             prompt="Quote the price of the stay, sum it up, and ask whether it is right.",
             tools=["price"],
+            max_asks=9,
             branches=corrections("confirm", "ok"),
         ),
         If({"equals": {"ok": True}}, id="agreed", else_=Goto("confirm", clear=["ok"])),
-        Do("book", id="book", on_fail=Goto("stay", clear=["city", "ok"])),
-        Say("✓ {{data.booking}}: {{data.city}}, {{data.nights}}, {{data.name}}", id="booked"),
+        Do("book", id="book", on_fail="not_there"),
+        Say("✓ {{data.booking}}", id="booked", then="end"),
+        Say("✗ {{data.city}} · ✓ Lisbon, Porto, Curitiba", id="not_there", then=Goto("stay", clear=["city", "ok"])),
     ],
     tools=["price"],
 )
@@ -161,12 +164,13 @@ flows = Flows(
     goal="Book rooms.",
     knowledge={
         "hotels": ["Lisbon", "Porto", "Curitiba"],
-        "breakfast": "is served from 7:00 to 10:30",
-        "check-in": "starts at 15:00",
-        "pets": "are welcome in Porto",
+        "breakfast": "7:00 to 10:30",
+        "check-in": "from 15:00",
+        "pets": "welcome in Porto",
     },
     actions=[book, call_reception],
     events={"checked_out": Event(about="The guest has left.")},
+    lone_flow="score",
 )
 
 agent: Agent[object, str] = Agent("offline", name="Aurora", tools=[price], director=flows)

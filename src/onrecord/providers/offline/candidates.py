@@ -14,6 +14,7 @@ from onrecord.jsonio import Json
 from onrecord.providers.offline.overlap import NUMBER_WORDS, STOP_WORDS, Word, root, roots, words
 
 __all__ = (
+    "JOINTS",
     "Found",
     "Run",
     "codes",

@@ -113,8 +113,13 @@ class _Option:
         return any(phrase("confirm", language, call=call) in text for language in get_args(Language))
 
 
-def choose(scene: Scene, offers: Sequence[Offer], language: Language, forced: str = "") -> Move:
-    """The next move. ``forced`` names the tool that the request insists on."""
+def choose(
+    scene: Scene, offers: Sequence[Offer], language: Language, forced: str = "", *, by_values: bool = True
+) -> Move:
+    """The next move. ``forced`` names the tool that the request insists on.
+
+    ``by_values``: a message without a word for a tool may call it all the same, by the arguments that it gives.
+    """
     options = _options(offers)
     if forced:
         options = [one for one in options if one.name == forced] or options
@@ -127,7 +132,7 @@ def choose(scene: Scene, offers: Sequence[Offer], language: Language, forced: st
     scored = sorted(((-_score(one, text), index) for index, one in enumerate(options)))
     best = options[scored[0][1]] if scored and (forced or -scored[0][0] >= THRESHOLD) else None
     if best is None:
-        return _again(scene, options, text) or _filled_in(scene, options, text) or Talk()
+        return (by_values and (_again(scene, options, text) or _filled_in(scene, options, text))) or Talk()
     if not forced and best.destroys({}) and "?" in text and earlier_result(scene, text, language):
         return Talk()  # "What was my booking code?" asks about a booking, not for one
     return _use(best, scene, language)

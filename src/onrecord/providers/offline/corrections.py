@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from onrecord.jsonio import Json
-from onrecord.providers.offline.candidates import numbers, runs
-from onrecord.providers.offline.overlap import fold, roots, words
+from onrecord.providers.offline.candidates import JOINTS, runs
+from onrecord.providers.offline.overlap import NUMBER_WORDS, STOP_WORDS, fold, roots, words
 from onrecord.providers.offline.parameters import Parameter, parameters_of
 from onrecord.providers.offline.values import NEGATIONS, read_words
 from onrecord.providers.offline.wording import (
@@ -39,6 +39,8 @@ UNSURE = frozenset(
     """hm hmm hum uh um er well know sure think idea maybe moment later sei sabe acho momento depois talvez espera
     espere pensar pensando se creo quiza quizas luego idk dunno""".split()
 )
+IN_NAMES = JOINTS | frozenset("the el los las o a os as e y san".split())
+BEFORE_NAMES = frozenset("in at to for its it is em en no na para es e the im".split())
 FREE = frozenset({"place", "person", "text", "any"})
 """Kinds whose value may be a whole answer, since nothing in its spelling tells what it is."""
 
@@ -66,8 +68,8 @@ def read_message(
     """Reads a message for all fields at once, so that what gives one of them gives no other.
 
     ``asked`` names the missing field that the message answers, ``before`` are the model's last words. What stands
-    behind "actually" goes before the rest. A known value counts as changed when the message announces a correction or
-    names what it changes.
+    behind "actually" goes before the rest. A known value counts as changed when the message announces a correction,
+    names what it changes, or says it with a yes or a no.
     """
     held = [_as_parameter(name, value) for name, value in known.items() if not isinstance(value, (Mapping, list))]
     marked = corrects(text, before)
@@ -83,11 +85,12 @@ def read_message(
         for name, value in found.items():
             (again if name in known else heard).setdefault(name, value)
     spoken = set(roots(text))
+    agreed = is_yes(text) or is_no(text)
     changed: dict[str, Json] = {}
     for one in held:
         named = bool(one.name_roots & spoken) and not is_question(text)
         fresh = one.name in again and not _equal(again[one.name], known[one.name])
-        if fresh and (marked or named):
+        if fresh and (marked or named or agreed):
             changed[one.name] = again[one.name]
         elif one.name not in again and named and marked:
             changed[one.name] = None
@@ -151,13 +154,23 @@ def _answer(text: str, one: Parameter, every: Sequence[Parameter]) -> Json:
         spoken = [word.folded for word in words(clause)]
         if not spoken or _unsure(clause) or is_courtesy(clause) or is_yes(clause) or is_no(clause):
             continue
-        if one.kind in {"place", "person"} and numbers(clause):
+        if one.kind in {"place", "person"} and not _could_be_a_name(spoken):
             continue
+        if set(roots(clause)) <= one.roots:
+            continue  # it names the field, and gives no value
         if not any(read_words([other], clause, None, every) for other in every if other.kind not in FREE):
             value = read_words([one], clause, one, every).get(one.name)
             if value is not None:
                 return value
     return None
+
+
+def _could_be_a_name(spoken: Sequence[str]) -> bool:
+    """Whether an answer has no word that names never have, but for a preposition before it and articles inside."""
+    inside = spoken[1:] if len(spoken) > 1 and spoken[0] in BEFORE_NAMES else spoken
+    return not any(
+        word in NUMBER_WORDS or word.isdigit() or (word in STOP_WORDS and word not in IN_NAMES) for word in inside
+    )
 
 
 def _unsure(text: str) -> bool:

@@ -126,7 +126,7 @@ def headed(request: Request) -> Headed:
             for name, lines in _parts(piece.text):
                 parts.setdefault(name, lines)
     shape = request.shape
-    facts = tuple(_flat_facts(piece.text) for piece in request.pieces if piece.place == "system")
+    facts = tuple(_facts(piece.text) for piece in request.pieces if piece.place == "system")
     return Headed(parts, facts, {} if shape is None else shape.schema)
 
 
@@ -168,6 +168,12 @@ def _topic_lines(text: str) -> list[tuple[str, str, str]]:
 def _properties(schema: Mapping[str, Json]) -> Mapping[str, Json]:
     held = schema.get("properties")
     return held if isinstance(held, Mapping) else {}
+
+
+def _facts(text: str) -> str:
+    """A system text without what it says of the speaker: who that is answers no question about anything else."""
+    kept = [part for part in f"\n{text}".split("\n## ") if not part.startswith("Identity\n")]
+    return _flat_facts("\n## ".join(kept).strip())
 
 
 BULLET = re.compile(r"( *)- ([^:\n]+):(?: (.*))?")

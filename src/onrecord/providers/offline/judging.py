@@ -78,12 +78,13 @@ class _Judge:
 
     def _asked(self, missing: Sequence[Parameter]) -> str:
         """The field that the model asked for last: the first of its step that its words speak of, or the first."""
-        pending = self.parts.asked_now()
-        if not pending or not self.before.strip():
+        if not self.parts.has("Current flow") or not self.before.strip():
             return ""
+        pending = self.parts.asked_now()
         question = set(roots(last_question(self.before) or self.before))
-        spoken = [one.name for one in missing if one.name in pending and one.roots & question]
-        return spoken[0] if spoken else pending[0]
+        spoken = [one.name for one in missing if one.roots & question]
+        # A step that has asked often enough waits for nothing, and is answered all the same.
+        return next((name for name in spoken if name in pending), (spoken or pending or [""])[0])
 
     # ---- flows ----------------------------------------------------------------------------------------------------
 

@@ -90,16 +90,23 @@ class _Part:
         if self.idle:
             return choose(self.scene, self.offers, self.language)
         scene = self._with_known()
-        move = choose(scene, self.offers, self.language)
+        move = choose(scene, self.offers, self.language, by_values=False)  # values are what the step collects
         if isinstance(move, AskFirst) and move.missing in {topic.slug for topic in self.parts.topics}:
             move = Talk()  # the step asks for it anyway
-        if isinstance(move, Talk) and not scene.own_calls and not self.fixed and not self._is_complete():
-            wants = " ".join([self.guideline, *(topic.ask for topic in self.parts.topics)])
+        named = self.told.named
+        if isinstance(move, Talk) and not scene.own_calls and self._calls_by_guideline():
+            wants = " ".join([self.guideline, *(one.ask for one in self.parts.topics if is_confirmation(one))])
             move = called_for(scene, self.offers, wants, self.language) or move
+            named = self.told.changed
         if isinstance(move, Call):
-            settled = {**self.parts.known, **self.told.named, **self.heard}
+            settled = {**self.parts.known, **named, **self.heard}
             move = Call(move.name, {key: settled.get(key) or value for key, value in move.args.items()})
         return move
+
+    def _calls_by_guideline(self) -> bool:
+        """Whether the step's own order still stands: it has not got all it waits for, and did not ask just now."""
+        complete = bool(self.parts.topics) and self._next() is None
+        return not self.fixed and not complete and (self.asked is None or bool(self.heard))
 
     def _with_known(self) -> Scene:
         """The scene as tools see it: what is known and heard as the result of a call, and nothing said before that."""
@@ -134,7 +141,7 @@ class _Part:
         if not confirming and not own:
             lines.append(self._noted())
         if own:
-            lines.append(results_text(own, self.language))
+            lines += [self._aside(), results_text(own, self.language)]
         elif isinstance(move, Decline):
             lines.append(phrase("declined", self.language, tool=move.name))
         elif not isinstance(move, AskFirst):
@@ -172,6 +179,16 @@ class _Part:
         gave = self.heard or self.told.changed or any(_stands_in(v, self.text) for v in self.parts.known.values())
         return found or ("" if gave else phrase("lost", self.language))
 
+    def _aside(self) -> str:
+        """A fact that the message asked for beside what the step called a tool for."""
+        scene = self._with_known()
+        alone = replace(scene, lines=tuple(line for line in scene.lines if not line.own))
+        if not is_question(self.text) or not isinstance(
+            choose(alone, self.offers, self.language, by_values=False), Talk
+        ):
+            return ""
+        return answer_to(self.scene, self.text, self.language)
+
     def _guided(self, following: Topic | None, *, spoken: bool) -> list[str]:
         """What the guideline adds: courtesies and statements, and its question where no field is asked for."""
         said = "\n".join(line.text for line in self.scene.lines if line.who == "model")
@@ -199,10 +216,6 @@ class _Part:
     def _next(self) -> Topic | None:
         """The first field that is still without a value."""
         return next((topic for topic in self.parts.topics if self.heard.get(topic.slug) is None), None)
-
-    def _is_complete(self) -> bool:
-        """Whether the step waited for fields, and has them now: then nothing is quoted or done before it ends."""
-        return bool(self.parts.topics) and self._next() is None
 
     def _summary(self) -> str:
         held: Mapping[str, Json] = {**self.parts.known, **self.heard}
