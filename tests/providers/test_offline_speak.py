@@ -106,6 +106,16 @@ def test_reads_what_it_asked_for_and_no_more() -> None:
     }  # fmt: skip
 
 
+def test_an_address_may_be_any_words_and_a_text_is_taken_where_it_was_asked_for() -> None:
+    """What nothing in its spelling tells apart is never picked out of another message."""
+    street, note = field("string", "Ask for the street.", "Street it goes to."), field("string", "Ask for a note.")
+    asked = ("x", "Please tell me the street.", "12 Main Street, please")
+    assert spoken(*asked, pending={"address": street})["address"] == "12 Main Street"
+    assert spoken("I write about the dog", pending={"note": note, "city": CITY})["note"] is None
+    said_note = ("x", "Please tell me a note.", "Mind the dog. It bites.")
+    assert spoken(*said_note, pending={"note": note})["note"] == "Mind the dog. It bites"
+
+
 def test_a_field_with_a_name_that_json_cannot_carry_comes_back_under_its_own() -> None:
     """The names of the envelope are those of the schema, in the order of the text."""
     pending = {"field_1": NIGHTS}
@@ -156,6 +166,8 @@ def test_an_authors_fixed_question_for_a_yes_is_answered_too() -> None:
     """One that no everyday wording has, with the collected values in it."""
     fixed = "Shall I book 3 nights in Lisbon for Ana Costa?"
     assert spoken("x", fixed, "go ahead", known=KNOWN, pending={"ok": OK})["ok"] is True
+    other = "Please tell me whether you want breakfast: yes or no?"
+    assert spoken("x", other, "yes", known=KNOWN, pending={"ok": OK})["ok"] is None
     dog = field("boolean", "Ask whether they bring a dog.")
     assert spoken("x", "Please tell me whether you bring a dog: yes or no?", "no", pending={"dog": dog})["dog"] is False
 

@@ -41,6 +41,10 @@ UNSURE = frozenset(
 )
 IN_NAMES = JOINTS | frozenset("the el los las o a os as e y san".split())
 BEFORE_NAMES = frozenset("in at to for its it is em en no na para es e the im".split())
+ADDRESSES = frozenset(
+    one for word in "address street delivery goes endereco morada rua direccion calle".split() for one in roots(word)
+)
+"""A place whose name may have numbers and any words."""
 FREE = frozenset({"place", "person", "text", "any"})
 """Kinds whose value may be a whole answer, since nothing in its spelling tells what it is."""
 
@@ -134,7 +138,8 @@ def _read(text: str, missing: Sequence[Parameter], held: Sequence[Parameter], as
     rest = text if not found or not isinstance(found[asked], str) else text.replace(str(found[asked]), " ", 1)
     # A word that nothing but its capital tells from others is a value of the one field that could mean it, or of none.
     vague = [one for one in others if one.kind in {"any", "text"} and not one.name_roots & set(roots(text))]
-    spare = vague if len(vague) > 1 or any(one in held for one in vague) else []
+    alone = len(vague) == 1 and vague[0].kind == "any" and vague[0] not in held
+    spare = [] if alone else vague
     found |= read_words([one for one in others if one not in spare], rest, None, every)
     return found
 
@@ -147,19 +152,21 @@ def _answer(text: str, one: Parameter, every: Sequence[Parameter]) -> Json:
         return None
     if one.kind == "text" and not _unsure(text):
         return read_words([one], text, one, every).get(one.name)
-    found = read_words([one], text, None, every) if one.kind in {"place", "person"} else {}
+    named = one.kind in {"place", "person"} and not one.roots & ADDRESSES
+    found = read_words([one], text, None, every) if named else {}
     if found:
         return found[one.name]
     for clause in (POLITE.sub(" ", part).strip() for part in CLAUSE.split(text)):
         spoken = [word.folded for word in words(clause)]
         if not spoken or _unsure(clause) or is_courtesy(clause) or is_yes(clause) or is_no(clause):
             continue
-        if one.kind in {"place", "person"} and not _could_be_a_name(spoken):
+        if one.kind in {"place", "person"} and not (one.roots & ADDRESSES or _could_be_a_name(spoken)):
             continue
         if set(roots(clause)) <= one.roots:
             continue  # it names the field, and gives no value
         if not any(read_words([other], clause, None, every) for other in every if other.kind not in FREE):
-            value = read_words([one], clause, one, every).get(one.name)
+            address = one.kind == "place" and not named and one.fits(clause)
+            value = clause if address else read_words([one], clause, one, every).get(one.name)
             if value is not None:
                 return value
     return None

@@ -142,6 +142,8 @@ def asked_topic(before: str, topics: Sequence[Topic], known: Iterable[str]) -> T
     if any(held in before for slug in known for language in get_args(Language) if (held := everyday(slug, language))):
         return None
     question = last_question(before)
+    if any(question.endswith(phrase("yes_or_no", language, what="")[2:]) for language in get_args(Language)):
+        return None  # a question of ours, for something else
     there = set(roots(question))
     booleans = [topic for topic in topics if topic.value.kind == "boolean"]
     if question and booleans and not OPEN_WORDS.intersection(words_of(question)):

@@ -151,12 +151,7 @@ class _Part:
         if self.fixed:
             return lines
         lines += self._guided(following, spoken=any(lines[1:]))
-        return [*lines, "" if self._has_acted() else self._asking(following)]
-
-    def _has_acted(self) -> bool:
-        """Whether a call that cannot be undone came back well: what it made is the director's to read."""
-        acts = {offer.spec.name for offer in self.request.offers if offer.tool.destructive is not False}
-        return any(call.went_well and call.name in acts for call in self.scene.own_calls)
+        return [*lines, "" if _has_acted(self.request, self.scene) else self._asking(following)]
 
     def _opening(self) -> str:
         if self.parts.speaks_first and not self.scene.own_calls:
@@ -223,6 +218,12 @@ class _Part:
             counted(k, v, self.language) for k, v in held.items() if not isinstance(v, (bool, list, dict, type(None)))
         ]
         return ", ".join(told[:8]) + "." if told else ""
+
+
+def _has_acted(request: Request, scene: Scene) -> bool:
+    """Whether a call that cannot be undone came back well: what it made is the director's to read."""
+    acts = {offer.spec.name for offer in request.offers if offer.tool.destructive is not False}
+    return any(call.went_well and call.name in acts for call in scene.own_calls)
 
 
 def _silent(lines: Sequence[Line]) -> Sequence[Line]:
