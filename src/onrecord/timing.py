@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from onrecord.errors import FlowInvalid
 
-__all__ = ("Clock", "duration", "iso_ms", "to_ms", "whole_ms")
+__all__ = ("Clock", "duration", "duration_text", "iso_ms", "to_ms", "whole_ms")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -50,6 +50,12 @@ def duration(given: str | timedelta) -> timedelta:
     if not isinstance(given, timedelta):
         raise FlowInvalid(f"a duration must be text or a timedelta, got {type(given).__name__}", hint=_HINT)
     return _bounded(given / timedelta(milliseconds=1), str(given))
+
+
+def duration_text(length: timedelta) -> str:
+    """A length as text that `duration` reads, in seconds and whole milliseconds: ``"90s"``, ``"0.25s"``."""
+    seconds, ms = divmod(round(length / timedelta(milliseconds=1)), 1000)
+    return f"{seconds}.{ms:03d}".rstrip("0").rstrip(".") + "s"
 
 
 @lru_cache(maxsize=1024)

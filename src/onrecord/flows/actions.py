@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from onrecord.jsonio import is_json
+from onrecord.timing import duration_text
 
 __all__ = ("ActionResult", "Defer", "Failed", "Ok", "Skipped", "as_action_result")
 
@@ -47,8 +48,7 @@ class Defer(Struct, frozen=True, tag_field=TAG, tag="action.defer"):
     def __post_init__(self) -> None:
         """A timedelta is kept as text, as a pause keeps it."""
         if isinstance(self.duration, timedelta):
-            ms = round(self.duration / timedelta(milliseconds=1))
-            force_setattr(self, "duration", f"{ms / 1000:.3f}s")
+            force_setattr(self, "duration", duration_text(self.duration))
 
 
 ActionResult: TypeAlias = Ok | Skipped | Failed | Defer

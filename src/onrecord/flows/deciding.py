@@ -129,7 +129,7 @@ def _to_judge(play: Play, found: Choices) -> ToJudge:
     fields = _fields(play, found, flow, others=bool(scored or mentions or branches))
     return ToJudge(
         floor=None if flow is None else flow.declared,
-        floor_step=step.declared if step is not None and step.talks else None,  # type: ignore[arg-type]  # talks: Talk or Collect
+        floor_step=step.declared if step is not None and step.talks else None,
         pending=pending_of(play, run, step) if run is not None and step is not None and step.talks else (),
         candidates=tuple(one.declared for one in candidates if one is not None), mentions=mentions, branches=branches,
         fields=fields, asks=play.book.has_questions,

@@ -179,6 +179,7 @@ async def _run(play: Play) -> None:
     """Moves every run that may move; a suspended one takes over where nobody else answers the message."""
     if play.question is None and play.asker is None:
         await _take_up(play)
+    play.queue.clear()  # whoever was started while the input was taken in is among the runs
     await drain(play, list(play.runs))
     if not play.is_message or play.silenced is not None or play.resumes:
         return

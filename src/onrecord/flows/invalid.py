@@ -7,8 +7,9 @@ from difflib import get_close_matches
 
 from onrecord.errors import FlowInvalid
 from onrecord.jsonio import Json, dumps, writable
+from onrecord.tools.issues import type_name
 
-__all__ = ("invalid", "nearest", "quoted", "unknown")
+__all__ = ("got", "invalid", "nearest", "quoted", "unknown")
 
 LONGEST = 60
 MOST_NAMES = 12
@@ -25,7 +26,14 @@ def quoted(value: Json) -> str:
         return repr(value)
     if isinstance(value, int):
         return repr(value) if -(10**LONGEST) < value < 10**LONGEST else "a huge number"
-    return f"a {type(value).__name__}"
+    return f"a value of type {type(value).__name__}"
+
+
+def got(value: object) -> str:
+    """The type of what was given instead: its name in JSON, or its class."""
+    if isinstance(value, (str, bool, int, float, list, tuple, dict, type(None))):
+        return f"got {type_name(value)}"
+    return f"got {type(value).__name__}"
 
 
 def nearest(name: object, names: Iterable[str]) -> str:

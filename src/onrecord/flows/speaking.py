@@ -46,7 +46,10 @@ async def speak(play: Play) -> None:
     if play.question is not None or play.silenced is not None:
         return
     run = play.runs.get(play.speaker)
-    if run is not None and run.status == "asking":
+    if play.idle:
+        play.idle = False  # it was speaking when it paused
+        await _idle_speaks(play)
+    elif run is not None and run.status == "asking":
         await _run_speaks(play, run)
     elif play.is_message and play.asker is None and not play.speakers and play.book.idle is not None:
         await _idle_speaks(play)

@@ -52,8 +52,8 @@ async def move(play: Play, id: str) -> None:
     run = play.runs.get(id)
     if run is None or run.status in ("waiting", "suspended"):
         return
-    if run.status == "asking" and (not play.is_message or play.resumes):
-        return
+    if run.status == "asking" and (not play.is_message or play.resumes or play.over):
+        return  # only a message makes it speak, and only once
     flow = play.flow_of(run)
     if flow is None:
         play.end(run, "skipped", "flow-gone")

@@ -259,11 +259,11 @@ class _Gate(Struct, frozen=True):
 
 
 class If(_Gate, frozen=True, kw_only=True):
-    """Go on when a gate is open, else to ``else_``."""
+    """Go on when a gate is open, else to ``else_`` (None: the end)."""
 
     id: str = ""
     label: str = ""
-    else_: Next = END
+    else_: Next | None = None
     then: Next | None = None
     ui: Json = None
 

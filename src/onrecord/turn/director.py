@@ -64,7 +64,10 @@ class Brief(Struct, frozen=True, kw_only=True):
 
 
 class Query(Struct, Generic[T], frozen=True, kw_only=True):
-    """What a silent model call is asked; ``view`` None shows all history."""
+    """What a silent model call is asked; ``view`` None shows all history.
+
+    A shape without a schema asks for plain words, and only reads them.
+    """
 
     key: str
     pieces: tuple[Piece, ...]

@@ -1,0 +1,1 @@
+"""Features that decide what a request shows."""
