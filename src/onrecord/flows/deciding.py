@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ("Choices", "choices", "decide", "understand")
 
 NOTHING = Judged()
+log = logging.getLogger("onrecord.flows")
 
 
 class Choices(Struct, frozen=True, kw_only=True):
@@ -104,7 +106,10 @@ async def understand(play: Play, found: Choices) -> tuple[Judged, tuple[FieldSpe
     )
     play.flush()
     query = Query(key="understand", pieces=pieces(sections), shape=understand_shape(to_judge), carries_input=True)
-    return await play.stage.judge(query), to_judge.fields
+    judged = await play.stage.judge(query)
+    if not judged.usable:
+        log.warning("[Understand] the reply has no usable structure: nothing is judged")
+    return judged, to_judge.fields
 
 
 def pieces(sections: list[str]) -> tuple[Piece, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ("speak",)
 
+log = logging.getLogger("onrecord.flows")
+
 ASK_ON = "Collect what is still missing below, in the flow of the conversation, one or two things per message."
 ANSWER_ON = "Answer the customer's message, in the flow of the conversation."
 
@@ -51,7 +54,7 @@ async def speak(play: Play) -> None:
         await _idle_speaks(play)
     elif run is not None and run.status == "asking":
         await _run_speaks(play, run)
-    elif play.is_message and play.asker is None and not play.speakers and play.book.idle is not None:
+    elif play.is_message and play.asker is None and not (play.speakers or play.resumes) and play.book.idle is not None:
         await _idle_speaks(play)
 
 
@@ -162,11 +165,13 @@ async def _spoken(play: Play, brief: Brief) -> Said:
     try:
         spoken = await play.stage.speak(brief)
     except ModelError as error:
+        log.warning("[Speak] call %d failed: %s", play.turn.llm_calls, error.code)
         return Said(failure=failure_of(error), calls=play.turn.llm_calls - before)
     except AnswerRefused:
         return Said(calls=play.turn.llm_calls - before)
     calls = play.turn.llm_calls - before
     if spoken.asked is None and not spoken.text.strip():
+        log.warning("[Speak] call %d came back without a message", play.turn.llm_calls)
         return Said(failure=EMPTY, calls=calls)
     return Said(spoken=spoken, calls=calls)
 
