@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,11 +31,17 @@ def flows_of(agent: Agent[Any, Any], name: str) -> Flows:
     return director
 
 
+def _log_nothing() -> None:
+    """What an agent would log of its flows when it is built is for `check` to print, and no part of a drawing."""
+    logging.getLogger("onrecord").addHandler(logging.NullHandler())
+
+
 # ---- draw ------------------------------------------------------------------------------------------------------------
 
 
 def draw(args: argparse.Namespace) -> int:
     """Prints the flows that are named, or all, as a diagram."""
+    _log_nothing()
     declared = {flow.id: flow for flow in flows_of(agent_named(args.agent), args.agent).declared}
     for id in args.flows:
         if id not in declared:
@@ -51,6 +58,7 @@ def draw(args: argparse.Namespace) -> int:
 
 def check(args: argparse.Namespace) -> int:
     """Prints every flow, warnings, and steps that cannot be reached."""
+    _log_nothing()
     agent = agent_named(args.agent)
     flows, screen = flows_of(agent, args.agent), Screen()
     screen.line(f"{agent.name}: {plural(len(flows.declared), 'flow')}", bold=True)

@@ -34,6 +34,7 @@ COMMANDS = """\
   /data                what is known of the customer
   /runs                the runs that are live
   /wakes               what is due later
+  /answer              the open question again
   /quit                ends it (Ctrl-D does too); Ctrl-C stops a turn
   //text               a message that begins with a slash"""
 
@@ -80,9 +81,9 @@ def _draw(kinds: Any, shared: argparse.ArgumentParser) -> None:
 def _simulate(kinds: Any, shared: argparse.ArgumentParser) -> None:
     before = (
         f"commands in it:\n{COMMANDS}\n\n"
-        "Without a terminal each line of standard input is one, and an open question is answered by the next line. In a\n"
-        "script, blank lines and lines that begin with # are passed over. The exit code is 1 where a turn failed or a\n"
-        "command was not understood; with a terminal the simulation has said so and gone on.\n\n"
+        "Without a terminal each line of standard input is one, and an open question is answered by the next\n"
+        "line. In a script, blank lines and lines that begin with # are passed over. The exit code is 1 where a\n"
+        "turn failed or a command was not understood; with a terminal the simulation has said so and gone on.\n\n"
         "examples:\n  onrecord flows simulate hotel.py:agent\n"
         "  onrecord flows simulate hotel:agent --script silence.txt --at 2026-09-20T12:00Z\n"
         "  printf 'I want a room\\n/wait 24h\\n' | onrecord flows simulate hotel:agent"

@@ -20,7 +20,7 @@ _ENDED = {
     "failed": "failed",
     "replaced": "ended: a newer run took its place",
 }
-_DONE = {"ok": "done", "asked": "asked"}
+_DONE = {"prompt": "replied", "collect": "replied", "idle": "replied", "say": "said", "if": "judged"}
 
 
 def outcome_texts(result: TurnResult[Any], when: Callable[[datetime], str]) -> Iterator[str]:
@@ -35,11 +35,17 @@ def outcome_text(line: Outcome, when: Callable[[datetime], str]) -> str:
     if line.kind == "run":
         return _run_text(flow, line)
     place = "/".join(filter(None, (flow, str(line.about.get("step_id", "")))))
-    told = line.message or line.code or _DONE.get(line.status, line.status)
+    head = f"{place} {line.kind}: " if place else f"{line.kind}: " if line.kind in _DONE else ""
+    done = _DONE.get(line.kind, "done") if line.status == "ok" else line.status
     detail = "" if line.detail is None else f" ({_shown(line.detail)})"
-    until = "" if line.until is None else f", until {when(line.until)}"
     following = "" if line.next is None else f" → {line.next}"
-    return f"{f'{place} {line.kind}'.strip()}: {told}{detail}{until}{following}"
+    return f"{head}{line.message or line.code or done}{detail}{_until(line, when)}{following}"
+
+
+def _until(line: Outcome, when: Callable[[datetime], str]) -> str:
+    if line.until is None:
+        return ""
+    return f"; again at {when(line.until)}" if line.status == "deferred" else f", until {when(line.until)}"
 
 
 def _run_text(flow: str, line: Outcome) -> str:
@@ -52,14 +58,13 @@ def _run_text(flow: str, line: Outcome) -> str:
 
 def why_unanswered(result: TurnResult[Any], when: Callable[[datetime], str]) -> str:
     """In a sentence or two why a turn had no reply, as far as its outcomes say so."""
-    lines = [line for line in result.lines if line.status == result.status] or [line for line in result.lines]
+    lines = [line for line in result.lines if line.status == result.status] or result.lines
     told = dict.fromkeys(_why(line, when) for line in lines if line.message or (line.code and line.kind != "run"))
     return "; ".join(told)
 
 
 def _why(line: Outcome, when: Callable[[datetime], str]) -> str:
-    again = f", and is tried again at {when(line.until)}" if line.status == "deferred" and line.until else ""
-    return f"{line.message or line.code}{again}"
+    return f"{line.message or line.code}{_until(line, when) if line.status == 'deferred' else ''}"
 
 
 def _shown(value: Json) -> str:

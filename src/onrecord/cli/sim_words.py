@@ -27,7 +27,7 @@ def cause_text(input: Input, state: FlowState, session: str) -> str:
     if input.key.startswith(SILENCE):
         return f"silence, for {silence_parts(input.key, session)[0]}"
     run = next((run for run in state.runs if run.waiting is not None and run.waiting.key == input.key), None)
-    return f"timer {input.key}, for which no run waits any more" if run is None else _wait_text(run)
+    return f"{input.key}, for which no run waits any more" if run is None else _wait_text(run)
 
 
 def _wait_text(run: Run) -> str:
@@ -35,10 +35,10 @@ def _wait_text(run: Run) -> str:
     if waiting is None:
         return place
     if waiting.kind == "event":
-        return f"{place} has waited long enough for {waiting.event}"
+        return f"{place} stops waiting for {waiting.event}"
     if waiting.until is not None and waiting.key == start_key(run.id, waiting.until):
         return f"{run.flow_id} begins after its delay"
-    return f"{place} tries again" if ":retry:" in waiting.key else f"{place} goes on after its wait"
+    return f"{place} tries again" if ":retry:" in waiting.key else f"the wait of {place} ends"
 
 
 def row_lines(rows: Iterable[Row], state: FlowState, session: str, clock: SimulatedTime) -> Iterator[str]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 
 from onrecord.cli.failure import Wrong
-from onrecord.errors import FlowInvalid
-from onrecord.timing import duration, whole_ms
+from onrecord.timing import whole_ms
 from onrecord.turn.effects import PlainEffects
 
-__all__ = ("SimulatedTime", "instant_named", "length_named")
-
-LONGEST = timedelta(days=36_525)
+__all__ = ("SimulatedTime", "instant_named")
 
 
 class SimulatedTime(PlainEffects):
@@ -21,7 +18,7 @@ class SimulatedTime(PlainEffects):
         self.zone: tzinfo | None = at.tzinfo
         self.at = whole_ms(at.astimezone(UTC))
 
-    def now(self) -> datetime:  # type: ignore[override]  # a clock of its own instead of the system's
+    def now(self) -> datetime:
         return self.at
 
     def move(self, to: datetime) -> None:
@@ -38,7 +35,7 @@ class SimulatedTime(PlainEffects):
 def instant_named(text: str | None) -> datetime:
     """The instant that ``--at`` names, or the present one. Wrong for what is none."""
     if text is None:
-        return datetime.now().astimezone().replace(second=0, microsecond=0)  # noqa: TID251 - where a simulation begins
+        return datetime.now().astimezone().replace(second=0, microsecond=0)
     hint = "write ISO 8601 with an offset, such as 2026-09-20T12:00Z or 2026-09-20T09:00-03:00"
     try:
         at = datetime.fromisoformat(text)
@@ -48,11 +45,3 @@ def instant_named(text: str | None) -> datetime:
     if at.tzinfo is None:
         raise Wrong(f"--at {text!r} has no UTC offset", hint=hint)
     return at
-
-
-def length_named(text: str) -> timedelta:
-    """A length of time from one or more parts, such as ``24h`` or ``1d 12h``. FlowInvalid for what is none."""
-    whole = sum((duration(part) for part in text.split()), timedelta())
-    if whole <= timedelta() or whole > LONGEST:
-        raise FlowInvalid("say how much time passes", hint="such as /wait 30m, /wait 24h or /wait 1d 12h")
-    return whole

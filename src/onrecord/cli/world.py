@@ -117,7 +117,7 @@ class World:
         await self.store.close()
 
     async def _given(self, session: SessionKey, input: Input) -> Given[Any]:
-        """What a host asks before it takes a turn: the one moment at which every turn can be seen, and its row is there.
+        """What a host asks before it takes a turn: the moment at which every turn can be seen, and its row is there.
 
         An input with the key of one that waits is that one: what is sent here is only a second ticket for it.
         """
