@@ -228,10 +228,11 @@ async def _idle_speaks(play: Play) -> None:
     idle, turn, key = play.book.idle, play.turn, idle_key(play.key)
     if idle is None:
         return
+    prompt = play.book.idle_prompt.render(turn.data, turn.context)
     told = Told(
-        name=turn.spec.name, flow=None, step=None, guideline=play.book.idle_prompt.render(turn.data, turn.context), pending=(), asks={}, wire={}, fixed_after="",
+        name=turn.spec.name, guideline=prompt,
         instructions=await _standing(play, None, (*play.book.guides, *play.book.idle_guides)), text=play.text,
-        situation="", said=tuple(play.said), data=turn.data, context=turn.context, input=None,
+        said=tuple(play.said), data=turn.data, context=turn.context,
         offers_tools=_offers(play, idle.tools),
     )  # fmt: skip
     brief = Brief(
