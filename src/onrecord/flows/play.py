@@ -44,7 +44,7 @@ class Play:
 
     def __init__(self, book: Book, turn: Turn, stage: Stage) -> None:
         self.book, self.turn, self.stage, self.now = book, turn, stage, turn.now
-        self.runs: dict[str, Run] = {run.id: run for run in turn.state(FLOWS).runs}
+        self.runs: dict[str, Run] = {run.id: run for run in turn.state(FLOWS).runs if run.of == book.name}
         self.silenced = turn.option(Silenced)
         self.options = turn.option(FlowOptions) or NO_OPTIONS
         self.is_message = isinstance(turn.input, Said)
