@@ -64,9 +64,8 @@ def as_action_result(value: object) -> ActionResult:
     if isinstance(value, (Ok, Skipped, Failed, Defer)):
         return value
     if isinstance(value, Mapping) and (kind := _KINDS.get(str(value.get(TAG)))):
-        told = {name: item for name, item in value.items() if name != TAG}
-        texts = (item for name, item in told.items() if name != "spoke")
-        if told.keys() <= set(kind.__struct_fields__) and all(isinstance(text, str) for text in texts):
+        told = {str(name): item for name, item in value.items() if name != TAG}
+        if told.keys() <= set(kind.__struct_fields__) and all(map(_fits, told, told.values())):
             try:
                 return kind(**told)  # type: ignore[no-any-return] # one of the four
             except TypeError:
@@ -74,3 +73,8 @@ def as_action_result(value: object) -> ActionResult:
     if not is_json(value):
         return Failed(f"the action returned {type(value).__name__}, which is no result and no JSON")
     return Ok()
+
+
+def _fits(name: str, value: object) -> bool:
+    # A duration that is none is kept: it is told when the run is to wait for it.
+    return name == "duration" or isinstance(value, bool if name == "spoke" else str)

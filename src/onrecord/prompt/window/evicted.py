@@ -38,7 +38,7 @@ class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """A summary of the first ``covers`` units, of which ``last`` is the last one; ``digest`` vouches for all of them."""
+    """Sums up the first ``covers`` units, of which ``last`` is the last one; ``digest`` vouches for all of them."""
 
     text: str
     covers: int
