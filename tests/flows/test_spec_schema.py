@@ -128,6 +128,7 @@ TREE: Json = {
             "required": ["children"],
         },
         "leaf": {"$ref": "#/$defs/leaf", "default": 1},
+        "open": {"type": "object", "additionalProperties": True},
         "either": {"oneOf": [{"type": "string"}, {"$ref": "#/$defs/leaf"}]},
     },
     "required": ["either"],
@@ -151,7 +152,11 @@ def test_every_object_is_closed_and_requires_everything(known: Registries) -> No
 
 def test_references_of_an_action_lead_to_its_own_definitions() -> None:
     """Also those into the parameters themselves, and two actions with definitions of one name."""
-    other = {"type": "object", "properties": {"leaf": {"$ref": "#/$defs/leaf"}}, "$defs": {"leaf": {"type": "integer"}}}
+    other = {
+        "type": "object",
+        "properties": {"leaf": {"$ref": "#/definitions/leaf"}},
+        "definitions": {"leaf": {"type": "integer"}},
+    }
     actions = {"tree": Tool("tree", done, parameters=TREE), "other": Tool("other", done, parameters=other)}
     check = jsonschema_rs.validator_for(flow_spec_schema(Registries(actions=actions)))
 
@@ -163,11 +168,13 @@ def test_references_of_an_action_lead_to_its_own_definitions() -> None:
         }  # fmt: skip
 
     node: Json = {"children": [{"children": [], "kind": 1, "more": None}], "kind": None, "more": {"x": {"leaf": None}}}
-    assert check.is_valid(flow("tree", node=node, leaf={"leaf": {"leaf": None}}, either="x"))
-    assert not check.is_valid(flow("tree", node={"children": [5], "kind": None, "more": None}, leaf=None, either="x"))
-    assert not check.is_valid(flow("tree", node=None, leaf={"leaf": 5}, either="x"))
+    assert check.is_valid(flow("tree", open=None, node=node, leaf={"leaf": {"leaf": None}}, either="x"))
+    assert not check.is_valid(
+        flow("tree", open=None, node={"children": [5], "kind": None, "more": None}, leaf=None, either="x")
+    )
+    assert not check.is_valid(flow("tree", open=None, node=None, leaf={"leaf": 5}, either="x"))
     wrong: Json = {"children": [], "kind": None, "more": {"x": 5}}
-    assert not check.is_valid(flow("tree", node=wrong, leaf=None, either="x"))
+    assert not check.is_valid(flow("tree", open=None, node=wrong, leaf=None, either="x"))
     assert check.is_valid(flow("other", leaf=5))
     assert not check.is_valid(flow("other", leaf={"leaf": None}))
 
