@@ -12,6 +12,9 @@ from onrecord.errors import FlowInvalid
 
 __all__ = ("Clock", "duration", "duration_text", "iso_ms", "to_ms", "whole_ms")
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
 Clock = Callable[[], datetime]
 """Returns the present instant with its UTC offset."""
 
@@ -22,8 +25,8 @@ def whole_ms(at: datetime) -> datetime:
 
 
 def to_ms(at: datetime) -> int:
-    """Milliseconds since the epoch."""
-    return int(at.timestamp() * 1000)
+    """Milliseconds since the epoch, cut to whole ones."""
+    return (at - EPOCH) // MILLISECOND
 
 
 def iso_ms(at: datetime) -> str:

@@ -112,12 +112,12 @@ def test_the_last_digests_are_remembered_and_all_that_the_last_request_shows() -
 
 @pytest.mark.parametrize("at", [None, NOW - timedelta(hours=1)])
 def test_a_message_has_its_own_time_or_that_of_its_turn(at: datetime | None) -> None:
-    """The person was last heard of when the turn began, whatever the message says of itself."""
+    """The person was last heard of when the channel got the message, and never in the future."""
     found = after(FRESH, OPENED, TurnInput(input=Said("hi", at=at), now=NOW), CLOSED)
     (message,) = found.conversation.messages
     assert isinstance(message, UserMessage)
     assert (message.id, message.turn, message.at) == ("t/u", "t", at or NOW)
-    assert (found.last_user_at, found.last_assistant_at) == (NOW, None)
+    assert (found.last_user_at, found.last_assistant_at) == (min(at or NOW, NOW), None)
 
 
 def test_lines_of_one_take_are_one_message() -> None:

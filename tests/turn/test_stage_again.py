@@ -40,16 +40,18 @@ async def test_wakes_and_lines_are_filed_and_returned() -> None:
     async def script(turn: Turn, stage: Stage) -> None:
         stage.arm(Wake(key="w", at=AT))
         stage.disarm("old")
-        stage.outcome(Outcome(kind="flow", status="started", key="f"))
-        stage.outcome(Outcome(kind="flow", status="ended", at=AT))
-        stage.outcome(Outcome(kind="flow", status="skipped", code="busy"))
+        stage.outcome(Outcome(kind="run", status="started", key="f"))
+        stage.outcome(Outcome(kind="run", status="ended", at=AT))
+        stage.outcome(Outcome(kind="run", status="skipped", code="busy"))
+        stage.outcome(Outcome(kind="talk", status="skipped", code="silenced"))
 
     result = await played(script)
     assert result.wakes == result.schedule == (Wake(key="w", at=AT),)
     assert result.disarmed == ("old",)
     assert [b.wake for b in bodies(result, WakeArmed)] == [Wake(key="w", at=AT)]
     assert [b.key for b in bodies(result, WakeDisarmed)] == ["old"]
-    assert [line.at for line in result.outcomes] == [FakeEffects().at, AT, FakeEffects().at]
+    assert [line.at for line in result.lines[:3]] == [FakeEffects().at, AT, FakeEffects().at]
+    assert [line.kind for line in result.outcomes] == ["talk"]
     assert [line.status for line in (*result.started, *result.ended, *result.skipped)] == [
         "started",
         "ended",

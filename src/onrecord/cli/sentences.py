@@ -156,7 +156,7 @@ _BRIEFS: Mapping[type[Body], Callable[[Any], str]] = {
     kinds.VerdictFiled: _verdict,
     kinds.OutcomeFiled: _outcome,
     kinds.TextSaid: lambda b: f"{quoted(b.text)}{' (no model wrote it)' if b.verbatim else ''}",
-    kinds.DataPatched: lambda b: dumps(b.patch).decode(),
+    kinds.DataPatched: lambda b: " ".join((dumps(b.patch).decode(), *(f"without {name}" for name in b.drop))),
     kinds.WakeArmed: lambda b: f"{b.wake.key} at {b.wake.at:%Y-%m-%d %H:%M:%S%z}",
     kinds.WakeDisarmed: lambda b: str(b.key),
     kinds.ContextAdded: _context,

@@ -130,12 +130,15 @@ class Shape(Struct, Generic[T], frozen=True, kw_only=True):
     """What a reply must look like, per call.
 
     ``read`` is tolerant and never raises; ``filter`` unwraps an envelope while it streams (None: text as it is).
+    ``unwraps``: the envelope matters to nobody later, so the conversation keeps what the filter let through; the
+    record keeps both.
     """
 
     name: str
     schema: Mapping[str, Json]
     read: Callable[[Round], Reading[T]]
     filter: Callable[[], TextFilter] | None = None
+    unwraps: bool = False
 
 
 class ProjectionIssue(Struct, frozen=True, kw_only=True):

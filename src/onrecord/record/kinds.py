@@ -228,11 +228,15 @@ class ModelAttempted(Body, frozen=True, gc=False, kw_only=True, tag="model.attem
 
 
 class ModelReplied(Body, frozen=True, gc=False, kw_only=True, tag="model.replied"):
-    """The raw reply; ``shown`` is its filtered text where that differs."""
+    """The raw reply; ``shown`` is its filtered text where that differs.
+
+    ``unwrapped``: the conversation keeps ``shown`` in place of the raw words, which were an envelope around them.
+    """
 
     round: Round
     purpose: str = "speak"
     shown: str | None = None
+    unwrapped: bool = False
 
 
 class RoundSettled(Body, frozen=True, gc=False, kw_only=True, tag="round.settled"):
@@ -306,9 +310,10 @@ class TextSaid(Body, frozen=True, gc=False, kw_only=True, tag="said"):
 
 
 class DataPatched(Body, frozen=True, gc=False, kw_only=True, tag="data.patched"):
-    """Session data changed, merged at the top level."""
+    """Session data changed: ``patch`` is merged at the top level, then the names in ``drop`` are gone."""
 
-    patch: Mapping[str, Json]
+    patch: Mapping[str, Json] = {}
+    drop: tuple[str, ...] = ()
 
 
 class WakeArmed(Body, frozen=True, gc=False, kw_only=True, tag="wake.armed"):

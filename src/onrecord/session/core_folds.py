@@ -73,7 +73,8 @@ def _input(w: Working, e: Entry, b: kinds.TurnInput) -> None:
     )  # fmt: skip
     w.conversation = w.conversation.add(message)
     w.base_units = len(w.conversation.units)
-    w.last_user_at = b.now
+    # What arrives late was written when its channel says; nobody writes in the future.
+    w.last_user_at = b.now if said.at is None else min(said.at, b.now)
 
 
 def _context(w: Working, e: Entry, b: kinds.ContextAdded) -> None:
@@ -109,7 +110,14 @@ def _still_filed(filed: tuple[str, ...], receipt: kinds.Receipt | None) -> tuple
 def _replied(w: Working, e: Entry, b: kinds.ModelReplied) -> None:
     w.completed_at = e.at
     if b.purpose in ("speak", "wrap_up"):
-        w.open = b.round
+        w.open = _unwrapped(b.round, b.shown) if b.unwrapped and b.shown is not None else b.round
+
+
+def _unwrapped(held: Round, shown: str) -> Round:
+    """A round with the words that came out of its envelope. Native items stay with calls: vendors want them back."""
+    others = tuple(part for part in held.content if not isinstance(part, Text))
+    words = (Text(shown),) if shown else ()
+    return replace(held, content=(*words, *others), continuation=held.continuation if held.calls else None)
 
 
 def _settled(w: Working, e: Entry, b: kinds.RoundSettled) -> None:
@@ -187,6 +195,8 @@ def _show(w: Working, shown: tuple[Text | Mark, ...]) -> None:
 def _patched(w: Working, e: Entry, b: kinds.DataPatched) -> None:
     if w.whole:
         w.data = {**w.data, **b.patch}
+        if b.drop:
+            w.data = {name: value for name, value in w.data.items() if name not in b.drop}
 
 
 def _piece(w: Working, e: Entry, b: kinds.PieceFiled) -> None:

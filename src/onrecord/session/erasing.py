@@ -237,7 +237,7 @@ def _patched(entries: Iterable[Entry], turns: Collection[str]) -> set[str]:
         name
         for entry in entries
         if entry.turn in turns and isinstance(entry.body, DataPatched)
-        for name in entry.body.patch
+        for name in (*entry.body.patch, *entry.body.drop)
     }
 
 

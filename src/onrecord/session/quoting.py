@@ -10,9 +10,21 @@ from msgspec.structs import replace
 from onrecord.conversation.inputs import Input, Said
 from onrecord.conversation.messages import Round
 from onrecord.record.entry import Body, Entry
-from onrecord.record.kinds import ModelReplied, ModelRequested, Receipt, RoundSettled, TextSaid, TurnInput, TurnPaused
+from onrecord.record.kinds import (
+    ModelReplied,
+    ModelRequested,
+    Pending,
+    Receipt,
+    RoundSettled,
+    TextSaid,
+    TurnInput,
+    TurnPaused,
+)
 
-__all__ = ("Names", "unpreviewed", "unquoted")
+__all__ = ("CONSULTED", "Names", "unpreviewed", "unquoted")
+
+CONSULTED = "consult/"
+"""How the names begin under which a paused turn keeps what features asked a model silently."""
 
 
 class Names(Struct, frozen=True):
@@ -36,19 +48,28 @@ class Names(Struct, frozen=True):
 def unquoted(body: Body, names: Names) -> Body:
     """The body without words of turns before its own.
 
-    A request loses what it showed of history, a reply the provider's own items, which may repeat anything, and a
-    message the preview of one that is not among ``names``.
+    A request loses what it showed of history, a reply the provider's own items, which may repeat anything, a feature's
+    silent question its whole reply, which may be a summary, and a message the preview of one that is not among
+    ``names``.
     """
     if isinstance(body, ModelRequested):
         return body if body.receipt is None else replace(body, receipt=_bare(body.receipt))
+    if isinstance(body, ModelReplied) and body.purpose == "consult":
+        return replace(body, round=Round(id=body.round.id, use=body.round.use))
     if isinstance(body, (ModelReplied, RoundSettled)):
         return body if body.round.continuation is None else replace(body, round=_portable(body.round))
     if isinstance(body, TurnInput):
         return body if body.input is (said := unpreviewed(body.input, names)) else replace(body, input=said)
     if isinstance(body, TurnPaused):
-        said = unpreviewed(body.pending.input, names)
-        return body if said is body.pending.input else replace(body, pending=replace(body.pending, input=said))
+        return body if (held := _unquoted(body.pending, names)) is body.pending else replace(body, pending=held)
     return body
+
+
+def _unquoted(pending: Pending, names: Names) -> Pending:
+    said = unpreviewed(pending.input, names)
+    done = {key: held for key, held in pending.done.items() if not key.startswith(CONSULTED)}
+    same = said is pending.input and len(done) == len(pending.done)
+    return pending if same else replace(pending, input=said, done=done)
 
 
 def _bare(receipt: Receipt) -> Receipt:

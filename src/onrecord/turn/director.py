@@ -26,12 +26,17 @@ T = TypeVar("T")
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """What a tool's context says about where it runs; flows fill it."""
+    """What a tool's context says about where it runs; flows fill it.
+
+    ``key`` is what `ToolContext.key` says of a call that the director makes itself, where the director has a key that
+    stays the same across turns (empty: the loop's own form).
+    """
 
     run: object = None
     input: Json = None
     dedupe_key: str = ""
     silenced: str | None = None
+    key: str = ""
 
 
 class Brief(Struct, frozen=True, kw_only=True):
@@ -59,7 +64,10 @@ class Brief(Struct, frozen=True, kw_only=True):
 
 
 class Query(Struct, Generic[T], frozen=True, kw_only=True):
-    """What a silent model call is asked; ``view`` None shows all history."""
+    """What a silent model call is asked; ``view`` None shows all history.
+
+    A shape without a schema asks for plain words, and only reads them.
+    """
 
     key: str
     pieces: tuple[Piece, ...]

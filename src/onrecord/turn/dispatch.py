@@ -168,7 +168,7 @@ async def _admit(
         text = error_text("Permission denied: a rule left arguments that JSON cannot keep")
         return_call(turn, call, round_id, "denied", (Text(text),), cause)
         return None
-    context.call, context.key = got, effect_key(turn, batch.verb, got)
+    context.call, context.key = got, effect_key(turn, batch.verb, got, batch.scope.key)
     entry = turn.note(
         ToolStarted(call=call.id, round=round_id, name=call.name, args=got.args, key=context.key),
         cause=cause,

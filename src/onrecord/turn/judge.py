@@ -11,6 +11,7 @@ from onrecord.errors import UsageError
 from onrecord.models.model import Model
 from onrecord.models.request import Purpose, Settings
 from onrecord.record.kinds import ModelReplied
+from onrecord.session.quoting import CONSULTED
 from onrecord.turn.compose import arranged, base_request, run_request_hooks, wired
 from onrecord.turn.listen import listen
 from onrecord.turn.moments import Stop
@@ -34,8 +35,8 @@ async def ask_silently(
     units = turn.working.conversation.units
     carried = turn.admitted if query.carries_input else None
     request = base_request(
-        turn, purpose, where, pieces, own=len(units), shape=query.shape, carries=carried, model=model,
-        view=query.view, settings=Settings(max_tokens=query.max_tokens),
+        turn, purpose, where, pieces, own=len(units), shape=query.shape if query.shape.schema else None,
+        carries=carried, model=model, view=query.view, settings=Settings(max_tokens=query.max_tokens),
     )  # fmt: skip
     got = await run_request_hooks(turn, request)
     if isinstance(got, Stop):
@@ -52,7 +53,7 @@ async def consult(turn: Turn, query: Query[T], *, where: str, model: Model | Non
     """What `Turn.consult` does: the reply read by the query's shape."""
     # By the question too: two features may choose one key, and must not read each other's replies.
     asked = (query.pieces, query.shape.name, query.shape.schema, query.carries_input, query.max_tokens)
-    mark = f"consult/{query.key}:{fingerprint(turn, (where, *asked, model.card.name if model else ''))}"
+    mark = f"{CONSULTED}{query.key}:{fingerprint(turn, (where, *asked, model.card.name if model else ''))}"
     raw = turn.done.get(mark)
     if raw is not None:
         held = raw if isinstance(raw, Round) else msgspec.json.decode(raw, type=Round)

@@ -12,7 +12,7 @@ from onrecord.conversation.usage import Usage
 from onrecord.jsonio import Json
 from onrecord.turn.director import Acted, Brief, Spoken
 
-__all__ = ("ActDone", "SpeakDone", "acted_again", "spoken_again")
+__all__ = ("ActDone", "SpeakDone", "acted_again", "read_before", "spoken_again")
 
 
 class SpeakDone(Struct, frozen=True, kw_only=True):
@@ -31,6 +31,13 @@ class ActDone(Struct, frozen=True, kw_only=True):
     call: ToolCall
     value: Json = None
     error: str | None = None
+
+
+def read_before(held: Any) -> tuple[Round, ...]:
+    """The rounds that made the value of a paused verb so far."""
+    if held is None:
+        return ()
+    return (held if isinstance(held, SpeakDone) else msgspec.json.decode(held, type=SpeakDone)).read
 
 
 def spoken_again(brief: Brief, held: Any) -> Spoken:

@@ -162,6 +162,9 @@ def compile_plan(
     static = [i for _, h in mounted for i in h.instructions if i.only_if is None]
     plan.conditional = tuple(i for _, h in mounted for i in h.instructions if i.only_if is not None)
     plan.pieces = tuple(i.piece() for i in static)
+    for _, hooks in mounted:
+        if hooks.built is not None:
+            hooks.built(plan.tools, bool(plan.toolsets))
     return plan
 
 

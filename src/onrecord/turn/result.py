@@ -27,6 +27,8 @@ else:
     O = TypeVar("O")  # noqa: E741 - as above
 
 Status = Literal["answered", "silent", "paused", "deferred", "ignored", "interrupted", "refused", "failed"]
+RUN = "run"
+"""The kind of lines that tell of whole runs; a line of any other kind tells of a step."""
 OutputSource = Literal["model", "fallback", "canned"]
 
 
@@ -79,23 +81,26 @@ class TurnResult(Struct, Generic[O], frozen=True, kw_only=True):
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Every line the director filed in this turn."""
-        return self.lines
+        """Every line the director filed in this turn, but for those that say what started, ended or was not begun."""
+        return tuple(line for line in self.lines if line.kind != RUN)
 
     @property
     def started(self) -> tuple[Outcome, ...]:
-        """Lines of what started."""
-        return tuple(line for line in self.lines if line.status == "started")
+        """Lines of what started: kind ``run``, status ``started``."""
+        return self._runs("started")
 
     @property
     def ended(self) -> tuple[Outcome, ...]:
-        """Lines of what ended."""
-        return tuple(line for line in self.lines if line.status == "ended")
+        """Lines of what ended: kind ``run``, status ``ended``, the reason as code."""
+        return self._runs("ended")
 
     @property
     def skipped(self) -> tuple[Outcome, ...]:
-        """Lines of what was skipped, with their codes."""
-        return tuple(line for line in self.lines if line.status == "skipped")
+        """Lines of what was not begun and why: kind ``run``, status ``skipped``, with a code."""
+        return self._runs("skipped")
+
+    def _runs(self, status: str) -> tuple[Outcome, ...]:
+        return tuple(line for line in self.lines if line.kind == RUN and line.status == status)
 
     @property
     def schedule(self) -> tuple[Wake, ...]:

@@ -17,7 +17,7 @@ from onrecord.turn.pause import pause, schema_mark
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("remember_effects", "resume_verb", "settle_paused")
+__all__ = ("pass_by", "remember_effects", "resume_verb", "settle_paused")
 
 ReplyHooks = Callable[..., Awaitable[Question | None]]
 
@@ -78,10 +78,16 @@ async def _go_on(
         await finish_call(turn, batch.tools[call.name], call, handled, round_id, cause)
         turn.values[call.id] = (handled.result, "")
     else:
-        key = effect_key(turn, batch.verb, call)
+        key = effect_key(turn, batch.verb, call, batch.scope.key)
         turn.done[answer_name(key, answers_to(turn, key))] = answer
         asking = await resume_call(turn, batch, round_id, call, behind=HANDLER, cause=cause)
     return None if asking is None else pause(turn, asking, batch.verb, batch.data)
+
+
+def pass_by(turn: Turn) -> None:
+    """The director does not go on with the verb that waited: its calls are settled as they stand."""
+    settle_paused(turn)
+    turn.resuming = None
 
 
 def settle_paused(turn: Turn) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from onrecord.conversation.inputs import Question
 from onrecord.conversation.messages import Round
 from onrecord.conversation.usage import Usage
 from onrecord.models.request import Offer, Piece, Purpose, Reading, Request, Shape, TextFilter
@@ -18,7 +19,7 @@ from onrecord.turn.director import Brief, Spoken
 from onrecord.turn.dispatch import Batch, dispatch, settle_rest
 from onrecord.turn.listen import Heard, heard_again, listen
 from onrecord.turn.moments import Answer, Revise, Stop
-from onrecord.turn.performed import SpeakDone
+from onrecord.turn.performed import SpeakDone, read_before
 from onrecord.turn.receipt import file_request
 from onrecord.turn.reply_hooks import reply_hooks
 from onrecord.turn.resume import resume_verb
@@ -71,7 +72,8 @@ class _Speaking:
                 self.turn.revised[by] = self.turn.revised.get(by, 0) + 1
                 continue
             self.count += 1
-            self.note_value(held)
+        for read in read_before(self.turn.done.get(f"{self.brief.key}/read")):
+            self.note_value(read)
 
     def note_value(self, settled: Round) -> Reading[Any] | None:
         """Reads a round by the brief's shape, merged over rounds."""
@@ -82,6 +84,12 @@ class _Speaking:
         self.value = reading.value if merge is None or not self.read else merge(self.value, reading.value)
         self.read = (settled,) if merge is None else (*self.read, settled)
         return reading
+
+    def pausing(self, asked: Question) -> Spoken:
+        """A person must answer. What the rounds said by the shape is kept: the conversation has only their words."""
+        if self.read:
+            self.turn.done[f"{self.brief.key}/read"] = SpeakDone(read=self.read)
+        return Spoken(asked=asked)
 
     @property
     def offering(self) -> bool:
@@ -113,7 +121,7 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
         if turn.plan.on["reply"]:
             asked = await reply_hooks(turn, brief.key, speaking.batch.data, heard.round.id)
             if asked is not None:
-                return Spoken(asked=asked)
+                return speaking.pausing(asked)
         settled = turn.working.round(heard.round.id)
         if _is_final(speaking, settled):
             if settled.calls:
@@ -123,7 +131,7 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
             continue
         asked = await dispatch(turn, speaking.batch, settled.id, turn.cause or 0)
         if asked is not None:
-            return Spoken(asked=asked)
+            return speaking.pausing(asked)
     return _spoken(speaking)
 
 
@@ -136,7 +144,7 @@ async def _go_on(speaking: _Speaking, resuming: Pending) -> Spoken | None:
     await _permit_again(speaking)
     asked = await resume_verb(turn, speaking.batch, resuming, reply_hooks=reply_hooks)
     if asked is not None:
-        return Spoken(asked=asked)
+        return speaking.pausing(asked)
     return _spoken(speaking) if await _conclude_waiting(speaking) else None
 
 
@@ -217,7 +225,9 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
     speaking.usage = heard.usage if speaking.usage is None else speaking.usage + (heard.usage or Usage())
     speaking.count += 1
     shown = heard.text if heard.text != heard.round.text else None
-    turn.cause = turn.note(ModelReplied(round=heard.round, purpose=purpose, shown=shown), where=where).n
+    unwrapped = shown is not None and request.shape is not None and request.shape.unwraps
+    replied = ModelReplied(round=heard.round, purpose=purpose, shown=shown, unwrapped=unwrapped)
+    turn.cause = turn.note(replied, where=where).n
     _read(speaking, heard.round)
     return heard
 
@@ -250,7 +260,8 @@ def _read(speaking: _Speaking, settled: Round) -> None:
             replace(c, id=f"{settled.id}/c{first + i}", wire_id=c.wire_id or f"c{first + i}")
             for i, c in enumerate(reading.calls)
         )
-        speaking.turn.note(RoundSettled(round=replace(settled, calls=(*settled.calls, *more))))
+        held = speaking.turn.working.round(settled.id)
+        speaking.turn.note(RoundSettled(round=replace(held, calls=(*settled.calls, *more))))
 
 
 def _is_final(speaking: _Speaking, settled: Round) -> bool:

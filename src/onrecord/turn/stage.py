@@ -25,7 +25,7 @@ from onrecord.turn.listen import release
 from onrecord.turn.moments import Answer
 from onrecord.turn.options import Silenced
 from onrecord.turn.performed import ActDone, SpeakDone, acted_again, spoken_again
-from onrecord.turn.resume import resume_verb
+from onrecord.turn.resume import pass_by, resume_verb
 from onrecord.turn.saying import say_text
 from onrecord.turn.speak import speak
 
@@ -79,9 +79,12 @@ class LiveStage:
         if not _is_words(key) or not key:
             raise UsageError("a verb needs a key, and it is a text", code="key-invalid")
         self._used.add(key)
+        held = turn.done.get(key)
+        if held is None and turn.resuming is not None and turn.resuming.key != key:
+            pass_by(turn)
         self._acting = key
         try:
-            yield turn.done.get(key)
+            yield held
         finally:
             self._acting = ""
 

@@ -50,7 +50,7 @@ from onrecord.turn.moments import Allow, Deny, Stop
 from onrecord.turn.options import checked_options
 from onrecord.turn.plan import Plan
 from onrecord.turn.result import TurnResult
-from onrecord.turn.resume import settle_paused
+from onrecord.turn.resume import pass_by, settle_paused
 from onrecord.turn.stage import LiveStage
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
@@ -162,7 +162,9 @@ def _ignored(input: Input, session: Session) -> Outcome | None:
     """The line of an input that was taken before, or answers a question that is not open."""
     key = input_key(input)
     if key and key in session.inputs:
-        return Outcome(kind="input", status="ignored", code="duplicate-input", key=key, message="taken before")
+        return Outcome(
+            kind="input", status="ignored", code="duplicate-input", key=key, message="this input was already applied"
+        )
     if isinstance(input, Answered):
         pending = session.pending
         if pending is None or pending.question.key != input.key:
@@ -237,6 +239,8 @@ async def _run(turn: Turn, order: Order) -> None:
     _configure(turn)
     stage = LiveStage(turn)
     await _direct(turn, stage)
+    if turn.resuming is not None and turn.pending is None:
+        pass_by(turn)
     if turn.pending is None:
         turn.check_interrupted()
     if turn.pending is None and not _is_ignored(turn):

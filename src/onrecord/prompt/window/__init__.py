@@ -1,0 +1,1 @@
+"""Windows: which part of a long conversation a request shows."""

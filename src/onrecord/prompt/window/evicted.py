@@ -1,0 +1,106 @@
+"""What leaves a window, on the record; and what a window knows of it from turn to turn."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from onrecord.record.entry import Body, Entry
+from onrecord.record.kinds import HistoryChanged, ModelReplied
+
+__all__ = ("COMPACTED", "SUMMARY_PLACE", "Compacted", "CompactedFold", "Evicted", "How", "Shortened", "Summary")
+
+How = Literal["cut", "collapsed", "summarised", "dropped"]
+
+SUMMARY_PLACE = "main/compaction"
+"""Where the entries of a summary's call stand."""
+
+
+class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
+    """Something left what requests show; the conversation itself keeps it.
+
+    ``how``: tool results were ``cut`` to their beginnings or had their white space ``collapsed`` (``calls`` names
+    them), or whole units were ``summarised`` or ``dropped``. ``first`` and ``last`` are the units it is about;
+    ``upto`` is how many leading units of the history it reaches, ``digest`` the chained digest there. ``before`` and
+    ``after`` are estimates in tokens of the history that is shown. The words of a summary are in its reply; ``why``
+    there is none is the code of the error, or ``empty``.
+    """
+
+    how: How
+    first: str
+    last: str
+    upto: int
+    digest: str = ""
+    calls: tuple[str, ...] = ()
+    before: int = 0
+    after: int = 0
+    why: str = ""
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """Sums up the first ``covers`` units, of which ``last`` is the last one; ``digest`` vouches for all of them."""
+
+    text: str
+    covers: int
+    last: str
+    digest: str
+
+
+class Shortened(Struct, frozen=True, kw_only=True):
+    """Up to which unit shortened tool results are on the record."""
+
+    how: How
+    upto: int
+    last: str
+
+
+class Compacted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a window knows: the summary that stands for the oldest units, and what else it has told already.
+
+    ``said`` is the latest reply of a summary's call; ``failed`` the turn in which such a call failed last.
+    """
+
+    summary: Summary | None = None
+    shortened: Shortened | None = None
+    said: str = ""
+    failed: str = ""
+
+
+class CompactedFold:
+    """Makes `Compacted` of the entries of windows.
+
+    It reads takes that were cut short too: a summary that was made and paid tells of earlier turns only.
+    """
+
+    name = "compaction"
+    version = 1
+    state = Compacted
+    kinds = frozenset({"context.evicted", "model.replied", "history.changed"})
+    scope: Literal["session", "turn"] = "session"
+    unfinished = True
+
+    def start(self) -> Compacted:
+        return Compacted()
+
+    def apply(self, state: Compacted, entry: Entry, /) -> Compacted:
+        body = entry.body
+        if isinstance(body, ModelReplied):
+            return replace(state, said=body.round.text.strip()) if entry.where == SUMMARY_PLACE else state
+        if isinstance(body, HistoryChanged):
+            # What was taken out by hand does not live on in a summary.
+            return Compacted() if body.op in {"edit", "remove"} else state
+        return _after(state, body, entry.turn) if isinstance(body, Evicted) else state
+
+
+def _after(state: Compacted, body: Evicted, turn: str) -> Compacted:
+    if body.how == "summarised":
+        summary = Summary(text=state.said, covers=body.upto, last=body.last, digest=body.digest)
+        return Compacted(summary=summary, failed=state.failed)
+    if body.how == "dropped":
+        return replace(state, failed=turn)
+    return replace(state, shortened=Shortened(how=body.how, upto=body.upto, last=body.last))
+
+
+COMPACTED = CompactedFold()
