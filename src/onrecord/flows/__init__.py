@@ -15,6 +15,7 @@ from onrecord.flows.history_events import (
     user_message,
 )
 from onrecord.flows.instructions import FlowInstruction
+from onrecord.flows.migrate import check_session, import_change, import_session
 from onrecord.flows.outcomes import OUTCOME_MESSAGES
 from onrecord.flows.predicates import PredContext
 from onrecord.flows.spec_schema import flow_spec_schema
@@ -59,11 +60,14 @@ __all__ = (
     "WaitEvent",
     "Waiting",
     "assistant_message",
+    "check_session",
     "coerce_field",
     "events_to_history",
     "flow_spec_schema",
     "from_spec",
     "history_to_events",
+    "import_change",
+    "import_session",
     "merge_field_groups",
     "system_message",
     "to_spec",
