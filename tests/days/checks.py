@@ -143,21 +143,19 @@ def _deliveries(diary: Diary, told: Mapping[str, Told]) -> Iterator[str]:
 
 
 def _effects(diary: Diary, told: Mapping[str, Told]) -> Iterator[str]:
-    """Under one key one effect; what a flow says it did was done, and nothing was done that no record tells."""
-    done = dict[str, dict[str, Any]]()
+    """Under one key of a session one effect; what a flow says it did was done, and all that was done is on record."""
+    done = dict[tuple[str, str], dict[str, Any]]()
     for line in diary.lines("acted"):
-        if done.setdefault(line["key"], line["args"]) != line["args"]:
-            yield f"one key stands for two effects: {line} {done[line['key']]}"
-    known = {e.body.key for one in told.values() for e in one.entries if isinstance(e.body, ToolStarted)}
-    yield from (f"an effect is in no record: {key}" for key in done.keys() - known)
+        name = line["session"], line["key"]
+        if done.setdefault(name, line["args"]) != line["args"]:
+            yield f"one key stands for two effects: {line} {done[name]}"
+    known = {(id, e.body.key) for id, one in told.items() for e in one.entries if isinstance(e.body, ToolStarted)}
+    yield from (f"an effect is in no record: {name}" for name in done.keys() - known)
     for id, one in told.items():
-        keys = [body.line.key for body in one.bodies(OutcomeFiled) if (body.line.kind, body.line.status) == ("do", "ok")]
-        for key, count in Counter(keys).items():
-            if count > 1 or key not in done:
-                yield f"{id}: action {key} is told {count} times, and was done: {key in done}"
-
-
-_FAILURES = frozenset({"message-denied"})
+        lines = [body.line for body in one.bodies(OutcomeFiled)]
+        for key, count in Counter(line.key for line in lines if (line.kind, line.status) == ("do", "ok")).items():
+            if count > 1 or (id, key or "") not in done:
+                yield f"{id}: action {key} is told {count} times, and was done: {(id, key) in done}"
 
 
 def _state(one: Told) -> Iterator[str]:
@@ -253,7 +251,7 @@ def _repeats(one: Told) -> Iterator[str]:
 
 def summary(diary: Diary, told: Mapping[str, Told]) -> Iterator[tuple[str, Any]]:
     """What happened, in numbers."""
-    lines = Counter(line["what"] for line in diary.lines("accepted", "delivered", "acted", "woke"))
+    lines = Counter(line["what"] for line in diary.lines("delivered", "acted", "woke"))
     opened = Counter(e.body.input_kind for one in told.values() for e in one.entries if isinstance(e.body, TurnOpened))
     yield from (("sessions", len(told)), ("turns", opened.total()))
     yield from ((f"  {kind}", count) for kind, count in sorted(opened.items()))

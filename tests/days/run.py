@@ -41,12 +41,12 @@ _AT_ONCE = 50
 
 
 class Worker:
-    """A worker's process, and what it was asked to accept and has not."""
+    """A worker's process; ``owed`` is what it was asked to do and has not done, ``new`` what it has not even begun."""
 
     def __init__(self, folder: Path, life: str) -> None:
         asked, self.asked = os.pipe()
         self.told, told = os.pipe()
-        self.life, self.owed, self._rest = life, dict[tuple[str, str], bytes](), b""
+        self.life, self.owed, self.new, self._rest = life, dict[tuple[str, str], bytes](), set[tuple[str, str]](), b""
         self.pid = os.fork()
         if not self.pid:
             try:
@@ -61,16 +61,19 @@ class Worker:
     def ask(self, key: tuple[str, str], line: bytes) -> None:
         """Hands an act in."""
         self.owed[key] = line
+        self.new.add(key)
         os.write(self.asked, line)
 
     def hear(self) -> None:
-        """What it has accepted since."""
+        """What it has begun, and what it has done, since."""
         while select.select([self.told], [], [], 0)[0]:
             more = os.read(self.told, 65536)
             *lines, self._rest = (self._rest + more).split(b"\n")
             for line in lines:
-                session, key = json.loads(line)
-                self.owed.pop((session, key), None)
+                what, session, key = json.loads(line)
+                self.new.discard((session, key))
+                if what == "done":
+                    self.owed.pop((session, key), None)
             if not more:
                 return
 
@@ -94,18 +97,13 @@ class Days:
         self.clock.jump((BEGIN - self.clock.now()).total_seconds())
         self.lives, self.did = 0, Counter[str]()
         self.workers = [self._worker() for _ in range(workers)]
-        self._ahead(lambda: (folder / "days.db").exists())
         self.db = sqlite3.connect(folder / "days.db", timeout=30, isolation_level=None)
+        while not self.db.execute("select 1 from sqlite_master where name='rows'").fetchone():
+            time.sleep(0.01)
 
     def _worker(self) -> Worker:
         self.lives += 1
         return Worker(self.folder, f"life{self.lives}")
-
-    @staticmethod
-    def _ahead(is_so: object) -> None:
-        deadline = time.monotonic() + 20
-        while not is_so() and time.monotonic() < deadline:  # type: ignore[operator]  # a function
-            time.sleep(0.01)
 
     @property
     def passed(self) -> float:
@@ -145,14 +143,14 @@ class Days:
         waiting, deadline = deque(some), time.monotonic() + STUCK_S
         while True:
             for one in self.workers:
-                while waiting and len(one.owed) < _AT_ONCE:
+                while waiting and len(one.new) < _AT_ONCE:
                     act = waiting.popleft()
                     one.ask(act.row, msgspec.json.encode(act) + b"\n")
             for one in self.workers:
                 one.hear()
             if harm is not None and time.monotonic() >= harm:
                 harm = self._harm()
-            elif not waiting and not any(one.owed for one in self.workers) and harm is None and self._is_quiet():
+            elif not waiting and not any(one.new for one in self.workers) and harm is None and self._is_quiet():
                 return
             if time.monotonic() > deadline:
                 raise SystemExit(f"stuck at day {self.passed / 86400:.3f}: {self._stuck()}")

@@ -221,27 +221,27 @@ REFUND = Flow(
 def shop(clock: Clock, life: str, chance: random.Random, diary: Diary) -> Agent[Any, Any]:
     """The agent, as one life of a worker runs it. What its actions do outside is in the diary."""
 
-    async def effect(key: str, name: str, args: Mapping[str, Json]) -> None:
+    async def effect(ctx: ToolContext[Any], name: str, args: Mapping[str, Json]) -> None:
         await asyncio.sleep(chance.expovariate(1000))
-        diary.note("acted", key=key, name=name, args=dict(args))
+        diary.note("acted", session=ctx.context["customer"], key=ctx.key, name=name, args=dict(args))
         await asyncio.sleep(chance.expovariate(1000))
 
     async def file(args: Mapping[str, Json], ctx: ToolContext[Any]) -> Ok:
-        await effect(ctx.key, "file", args)
+        await effect(ctx, "file", args)
         return Ok("filed")
 
     async def slow(args: Mapping[str, Json], ctx: ToolContext[Any]) -> Any:
         """Comes back an hour later, once."""
         if (clock.now() - ctx.run.started_at) < timedelta(minutes=59):
             return Defer("1h", "later")
-        await effect(ctx.key, "slow", args)
+        await effect(ctx, "slow", args)
         return Ok()
 
     async def refund(args: Mapping[str, Json], ctx: ToolContext[Any]) -> Any:
         given = await ctx.ask(Ask("Give it back?", audience="staff"))
         if not given.approved:
             return Failed("declined")
-        await effect(ctx.key, "refund", args)
+        await effect(ctx, "refund", args)
         return Ok()
 
     async def look(args: Mapping[str, Json], ctx: ToolContext[Any]) -> str:
