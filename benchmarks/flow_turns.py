@@ -54,6 +54,10 @@ def _never(_: object) -> bool:
     return False
 
 
+def _notify(args: object, ctx: object) -> Ok:
+    return Ok()
+
+
 def _other(n: int) -> Flow:
     return Flow(
         f"flow{n}", name=f"Flow {n}", description=f"What there is to say about matter {n}.",
@@ -68,7 +72,7 @@ def _other(n: int) -> Flow:
 def _agent(flows: int) -> Agent:
     fields = {"city": Field(type="string", ask="Ask for the city."), "nights": Field(type="integer")}
     fields |= {f"field{n}": Field(type="string", about=f"Matter {n}", extract="asked") for n in range(1, flows)}
-    notify = Tool("notify", lambda args, ctx: Ok(), parameters={"type": "object", "properties": {"text": {"type": "string"}}})
+    notify = Tool("notify", _notify, parameters={"type": "object", "properties": {"text": {"type": "string"}}})
     director = Flows(
         _loop(), *(_other(n) for n in range(1, flows)), fields=fields, actions=[notify], persona="A concierge.",
         goal="Rooms for everybody.", knowledge={"breakfast": "from seven"},

@@ -66,6 +66,7 @@ async def answer(play: Play, *, yes: bool, **how: Any) -> Any:
     """A person decides, after the session was stored and loaded."""
     play.session = unpack(pack(play.kept))
     question = play.kept.question
+    assert question is not None
     return await play.took(approved(question, by="ana") if yes else declined(question, by="ana"), **how)
 
 
@@ -203,6 +204,7 @@ async def test_an_answer_for_a_flow_that_is_gone_leaves_no_call_open() -> None:
     ran: list[str] = []
     play = await ask_to_book(ran)
     question = play.kept.question
+    assert question is not None
     other = with_rule(Play(tools=[booking(ran)], session=unpack(pack(play.kept))))
     done = await other.took(approved(question, by="ana"))
     assert [each.code for each in done.lines] == ["flow-gone", "skipped"]

@@ -15,7 +15,7 @@ from onrecord.flows.history_events import (
     user_message,
 )
 from onrecord.flows.instructions import FlowInstruction
-from onrecord.flows.migrate import check_session, import_session
+from onrecord.flows.migrate import check_session, import_change, import_session
 from onrecord.flows.outcomes import OUTCOME_MESSAGES
 from onrecord.flows.predicates import PredContext
 from onrecord.flows.spec_schema import flow_spec_schema
@@ -66,6 +66,7 @@ __all__ = (
     "flow_spec_schema",
     "from_spec",
     "history_to_events",
+    "import_change",
     "import_session",
     "merge_field_groups",
     "system_message",

@@ -66,7 +66,7 @@ class BookStep(Struct, frozen=True, kw_only=True):
     then: Next | None
     text: Template | None = None
     question: Template | None = None
-    asks: Mapping[str, Template] = {}
+    asks: Mapping[str, str] = {}
     collect: tuple[FieldSpec, ...] = ()
     branches: tuple[BookBranch, ...] = ()
     guides: tuple[Guide, ...] = ()
@@ -88,7 +88,8 @@ class BookStep(Struct, frozen=True, kw_only=True):
 class BookFlow(Struct, frozen=True, kw_only=True):
     """A flow with its steps by id and its triggers by kind.
 
-    ``anywhere`` are the fields that may be taken from any message while the flow has the floor or could take it.
+    ``anywhere`` are the fields that may be taken from any message while the flow has the floor or could take it;
+    ``phrased`` and ``catching`` its message triggers, with phrases and without.
     """
 
     id: str
@@ -100,6 +101,9 @@ class BookFlow(Struct, frozen=True, kw_only=True):
     anywhere: tuple[FieldSpec, ...]
     guides: tuple[Guide, ...]
     free: frozenset[str]
+    in_session: bool
+    phrased: tuple[BookTrigger, ...]
+    catching: tuple[BookTrigger, ...]
 
     def of(self, kind: str) -> tuple[BookTrigger, ...]:
         """Its triggers of a kind, in their order."""
@@ -132,7 +136,6 @@ class Book(Struct, frozen=True, kw_only=True):
     prompts: Prompts
     guides: tuple[Guide, ...]
     idle: Idle | None
-    idle_prompt: Template
     idle_guides: tuple[Guide, ...]
     business_hours: Callable[[datetime, Any], datetime] | None
     scores_lone: bool
@@ -155,14 +158,13 @@ class Book(Struct, frozen=True, kw_only=True):
                 events[name] = (*events.get(name, ()), flow)
         return cls(
             flows={flow.id: flow for flow in made},
-            routed=tuple(flow for flow in made if any(not t.is_open for t in flow.of("message"))),
-            open=tuple(flow for flow in made if any(t.is_open for t in flow.of("message"))),
+            routed=tuple(flow for flow in made if flow.phrased),
+            open=tuple(flow for flow in made if flow.catching),
             mentioned=tuple(flow for flow in made if flow.of("mention")),
             silent=tuple(flow for flow in made if flow.of("silence")),
             by_event=events,
             has_questions=any(step.question is not None for flow in made for step in flow.steps),
             fields=fields, idle=idle, guides=guides(instructions, where="agent", **registers),
-            idle_prompt=compile_template("" if idle is None else idle.prompt),
             idle_guides=guides(() if idle is None else idle.instructions, where="idle", **registers), **others,
         )  # fmt: skip
 
@@ -205,6 +207,9 @@ def _flow(flow: Flow, fields: Mapping[str, FieldSpec], conditions: Mapping[str, 
         anywhere=tuple(fields[slug] for slug in listed if fields[slug].extract == "anywhere"),
         guides=guides(flow.instructions, fields=fields, conditions=conditions, where=where),
         free=frozenset(spec.slug for spec in first.collect) if first is not None and free else frozenset(),
+        in_session=flow.anchor == "session",
+        phrased=tuple(trigger for trigger in triggers.get("message", ()) if not trigger.is_open),
+        catching=tuple(trigger for trigger in triggers.get("message", ()) if trigger.is_open),
     )  # fmt: skip
 
 
@@ -233,7 +238,7 @@ def _step(step: Step, at: int, fields: Mapping[str, FieldSpec], conditions: Mapp
     if isinstance(step, Collect):
         made["collect"] = tuple(fields[slug] for slug in step.fields)
         made["question"] = compile_template(step.question) if step.question else None
-        made["asks"] = {slug: compile_template(text) for slug, text in step.ask.items()}
+        made["asks"] = step.ask
     if isinstance(step, Say):
         made["text"] = compile_template(step.text)
     if isinstance(step, (Talk, Collect, Wait)):

@@ -18,7 +18,7 @@ from onrecord.flows.route import Route, is_lone, route
 from onrecord.flows.starting import draft, start
 from onrecord.flows.state import Run
 from onrecord.flows.stepping import pending_of
-from onrecord.flows.steps import Goto
+from onrecord.flows.steps import Collect, Goto, Talk
 from onrecord.flows.understand import Judged, ToJudge, understand_shape
 from onrecord.jsonio import Json
 from onrecord.models.request import Piece
@@ -54,11 +54,11 @@ async def choices(play: Play) -> Choices:
     suspended = {run.flow_id for run in play.runs.values() if run.status == "suspended"}
     if not play.floor_taken:
         for flow in book.routed:
-            trigger = await _passing(play, flow, catch_all=False, again=flow.id in suspended)
+            trigger = await _passing(play, flow, flow.phrased, again=flow.id in suspended)
             if trigger is not None:
                 eligible[flow.id] = trigger
         for flow in book.open if asker is None else ():
-            trigger = await _passing(play, flow, catch_all=True, again=False)
+            trigger = await _passing(play, flow, flow.catching, again=False)
             if trigger is not None:
                 catch_all = (flow, trigger)
                 break
@@ -74,11 +74,9 @@ async def choices(play: Play) -> Choices:
     return Choices(eligible=eligible, catch_all=catch_all, mentioned=tuple(mentioned), lone=lone, floor=floor)
 
 
-async def _passing(play: Play, flow: BookFlow, *, catch_all: bool, again: bool) -> BookTrigger | None:
-    """The first message trigger of a flow that lets it begin now, among those with phrases or without."""
-    for trigger in flow.of("message"):
-        if trigger.is_open != catch_all:
-            continue
+async def _passing(play: Play, flow: BookFlow, triggers: tuple[BookTrigger, ...], *, again: bool) -> BookTrigger | None:
+    """The first of a flow's message triggers that lets it begin now."""
+    for trigger in triggers:
         nonce = play.key if trigger.always else ""
         if not again and play.blocked(flow, trigger, nonce) is not None:
             continue
@@ -130,21 +128,20 @@ def _to_judge(play: Play, found: Choices) -> ToJudge:
     scored = [] if found.lone or play.floor_taken else [play.book.flows[id] for id in found.eligible]
     candidates = [flow, *(one for one in scored if one is not flow)] if flow is not None and scored else scored
     mentions = tuple(one.declared for one, trigger in found.mentioned if not trigger.is_open)
-    branches = _branches(play, run, step) if asking and run is not None and step is not None else ()
+    branches = _branches(run, step) if asking and run is not None and step is not None else ()
     fields = _fields(play, found, flow, others=bool(scored or mentions or branches))
     return ToJudge(
         floor=None if flow is None else flow.declared,
-        floor_step=step.declared if step is not None and step.talks else None,
+        floor_step=step.declared if step is not None and isinstance(step.declared, (Talk, Collect)) else None,
         pending=pending_of(play, run, step) if run is not None and step is not None and step.talks else (),
-        candidates=tuple(one.declared for one in candidates if one is not None), mentions=mentions, branches=branches,
+        candidates=tuple(one.declared for one in candidates), mentions=mentions, branches=branches,
         fields=fields, asks=play.book.has_questions,
     )  # fmt: skip
 
 
-def _branches(play: Play, run: Run, step: BookStep) -> tuple[tuple[str, str], ...]:
-    data, context = play.turn.data, play.turn.context
+def _branches(run: Run, step: BookStep) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (f"{run.id}/{step.id}/{at}", branch.when.render(data, context, run.input))
+        (f"{run.id}/{step.id}/{at}", branch.when.text)
         for at, branch in enumerate(step.branches)
         if branch.when is not None
     )

@@ -23,7 +23,7 @@ from onrecord.flows.instructions import FlowInstruction
 from onrecord.flows.play import Play, held
 from onrecord.flows.predicates import Condition, check_conditions
 from onrecord.flows.prompts import Prompts
-from onrecord.flows.silence import arm_silence, pending_wakes
+from onrecord.flows.quiet import arm_silence, pending_wakes
 from onrecord.flows.speaking import speak
 from onrecord.flows.state import FlowState, Held, Run
 from onrecord.flows.stepping import drain

@@ -43,6 +43,7 @@ def speak_shape(pending: tuple[FieldSpec, ...] = ()) -> Shape[Values]:
     names = frozenset((*_RESERVED, *wire.values()))
     return Shape(
         name="speak",
+        unwraps=True,
         schema=to_wire_schema((_MESSAGE, *(replace(spec, slug=wire[spec.slug]) for spec in pending))),
         read=partial(_read, names=names, slugs={name: slug for slug, name in wire.items()}),
         filter=partial(Unwrap, names),

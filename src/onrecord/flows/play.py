@@ -58,6 +58,7 @@ class Play:
         self.delays: dict[str, int] = {}
         self.queue: list[str] = []
         self.question: Question | None = None
+        self._session = turn.session.key.id
         self._dirty: dict[str, None] = {}
 
     # ---- reading
@@ -93,9 +94,14 @@ class Play:
 
     def blocked(self, flow: BookFlow, trigger: BookTrigger | None, nonce: str) -> OutcomeCode | None:
         """Why a claim stops a flow from beginning, here or in another session of the same customer."""
+        state = self.turn.state(FLOWS)
+        if not self.options.claims.held:  # most flows of a session have never begun: that is known at once
+            anchor = self._session if flow.in_session else self.anchor(flow).key
+            if f"{flow.id}:{anchor}" not in state.buckets:
+                return None
         cooldown = None if trigger is None else trigger.cooldown
         return blocked(
-            claimed_at(self.turn.state(FLOWS), self.options, flow, self.anchor(flow).key, nonce), self.now,
+            claimed_at(state, self.options, flow, self.anchor(flow).key, nonce), self.now,
             cooldown=cooldown,
         )  # fmt: skip
 

@@ -23,11 +23,11 @@ from onrecord.jsonio import writable
 from onrecord.record.entry import Body, Entry, kind_of
 from onrecord.record.kinds import DataPatched, Erased, HistoryChanged, TurnClosed, TurnInterrupted
 from onrecord.session.codec import stored_slots
+from onrecord.session.core_folds import CORE
 from onrecord.session.erasure import Kept, Retention
 from onrecord.session.folding import land, refold
 from onrecord.session.quoting import Names, unquoted
 from onrecord.session.session import Session
-from onrecord.session.core_folds import CORE
 from onrecord.session.walking import Walked, resalted, walk
 from onrecord.session.working import NO_FOLDS
 

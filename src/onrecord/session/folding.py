@@ -14,8 +14,8 @@ from onrecord.record import kinds
 from onrecord.record.entry import Entry
 from onrecord.record.fold import ended_by, takes
 from onrecord.record.record import Record
-from onrecord.session.session import Session
 from onrecord.session.core_folds import CORE
+from onrecord.session.session import Session
 from onrecord.session.working import NO_FOLDS, Folds, Working
 
 __all__ = ("NO_FOLDS", "Folds", "Working", "apply", "land", "record_of", "refold")

@@ -14,13 +14,13 @@ from onrecord.flows.predicates import PredContext
 from onrecord.flows.repeat import blocked
 from onrecord.flows.starting import draft
 from onrecord.flows.state import Run
+from onrecord.session.session import Session
 from onrecord.timing import to_ms
 
 if TYPE_CHECKING:
     from onrecord.flows.book import Book, BookFlow, BookTrigger
     from onrecord.flows.flow_options import FlowOptions
     from onrecord.flows.state import FlowState
-    from onrecord.session.session import Session
 
 __all__ = ("arm_silence", "pending_wakes")
 
