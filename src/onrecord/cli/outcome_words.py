@@ -20,7 +20,7 @@ _ENDED = {
     "failed": "failed",
     "replaced": "ended: a newer run took its place",
 }
-_DONE = {"prompt": "replied", "collect": "replied", "idle": "replied", "say": "said", "if": "judged"}
+_DONE = {"prompt": "replied", "collect": "replied", "idle": "replied", "say": "said", "if": "goes on"}
 
 
 def outcome_texts(result: TurnResult[Any], when: Callable[[datetime], str]) -> Iterator[str]:
