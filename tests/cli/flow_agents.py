@@ -133,7 +133,7 @@ def misspelt():
     from onrecord.flows import Collect, Field
 
     return Agent("offline", director=Flows(
-        Flow("booking", steps=[Collect("nmae", id="ask")]), fields={"name": Field(type="string", ask="Ask.")}))
+        Flow("booking", steps=[Collect("names", id="ask")]), fields={"name": Field(type="string", ask="Ask.")}))
 '''
 
 SLOW = '''

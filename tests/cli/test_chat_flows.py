@@ -84,7 +84,7 @@ def test_a_turn_without_a_reply_says_why(cli: Cli) -> None:
         (Outcome(kind="if", status="ok", about={"flow_id": "f", "step_id": "a"}), "f/a if: goes on"),
         (Outcome(kind="do", status="ok", detail={"n": 1}, about={"flow_id": "f"}), 'f do: done ({"n":1})'),
         (Outcome(kind="wait", status="waiting", until=datetime(2026, 9, 20, 12, tzinfo=UTC), about={"flow_id": "f"}),
-         "f wait: waiting, until 12:00"),
+         "f wait: waits until 12:00"),
         (Outcome(kind="idle", status="ok"), "idle: replied"),
         (Outcome(kind="input", status="ignored", code="duplicate-input", message="seen before"), "seen before"),
         (Outcome(kind="other", status="odd"), "odd"),

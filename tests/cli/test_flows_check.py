@@ -102,7 +102,7 @@ def test_flows_that_cannot_be_built_are_told_in_a_line_with_the_right_name(cli: 
     ran = cli("flows", "check", "flow_doubtful.py:misspelt")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.splitlines() == [
-        'onrecord: \'flow_doubtful.py:misspelt\': flow "booking", step "ask": unknown field "nmae" in collect',
+        'onrecord: \'flow_doubtful.py:misspelt\': flow "booking", step "ask": unknown field "names" in collect',
         '  hint: did you mean "name"?',
     ]
 

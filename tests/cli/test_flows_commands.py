@@ -41,7 +41,7 @@ def test_a_line_with_a_slash_is_a_command(line: str, command: Command) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("/wiat 24h", "there is no /wiat; /help lists the commands"),
+        ("/waits 24h", "there is no /waits; /help lists the commands"),
         ("/", "there is no /; /help lists the commands"),
         ("/wait", "say how much time passes, such as /wait 30m, /wait 24h or /wait 1d 12h"),
         ("/wait 0s", "say how much time passes"),

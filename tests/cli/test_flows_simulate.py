@@ -79,7 +79,7 @@ def test_time_passes_when_it_is_told_to_and_everything_due_happens_at_its_own_ti
         "Still there?",
         "    nudge started",
         "    nudge/first say: said",
-        "    nudge/pause wait: waiting, until 2026-09-23 12:00",
+        "    nudge/pause wait: waits until 2026-09-23 12:00",
         "2026-09-23 12:00 · the wait of nudge/pause ends",
         "Last try.",
         "    nudge/pause wait: the customer did not reply while the run waited",
@@ -114,7 +114,7 @@ def test_events_starts_and_the_next_thing_that_is_due(cli: Cli) -> None:
         "Still there?",
         "    nudge started",
         "    nudge/first say: said",
-        "    nudge/pause wait: waiting, until 2026-09-23 13:00",
+        "    nudge/pause wait: waits until 2026-09-23 13:00",
         "2026-09-21 13:00 > /event nope",
         "    no event by that name is declared on the agent",
         "2026-09-21 13:00 > /start nudge",
@@ -222,13 +222,13 @@ def test_a_flow_that_goes_round_without_time_ends_the_simulation(cli: Cli) -> No
 def test_what_is_not_understood_is_told_and_counts_as_a_failure_of_a_script(cli: Cli) -> None:
     """So that a misspelt command cannot pass for a day without events."""
     ran = cli(
-        "flows", "simulate", "flow_stays.py:agent", *NOON, stdin="/wiat 24h\n/start boking\n/help\n/later\n/quit\nx\n"
+        "flows", "simulate", "flow_stays.py:agent", *NOON, stdin="/waits 24h\n/start boking\n/help\n/later\n/quit\nx\n"
     )
     assert ran.code == 1
     assert ran.err == ""
     assert lines(ran)[:5] == [
-        "> /wiat 24h",
-        "  there is no /wiat; /help lists the commands",
+        "> /waits 24h",
+        "  there is no /waits; /help lists the commands",
         "> /start boking",
         "  there is no flow 'boking'; did you mean \"booking\"?",
         "> /help",
