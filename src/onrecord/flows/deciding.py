@@ -96,13 +96,12 @@ async def understand(play: Play, found: Choices) -> tuple[Judged, tuple[FieldSpe
     if play.silenced is not None and not play.silenced.understand:
         return NOTHING, ()
     to_judge = _to_judge(play, found)
-    if not _is_worth_it(to_judge):
+    if not to_judge.needs_a_call:
         return NOTHING, ()
     turn = play.turn
     sections = play.book.prompts.understand(
         to_judge, name=turn.spec.name, text=play.text, data=turn.data, context=turn.context
     )
-    play.flush()
     query = Query(key="understand", pieces=pieces(sections), shape=understand_shape(to_judge), carries_input=True)
     judged = await play.stage.judge(query)
     if not judged.usable:
@@ -115,11 +114,6 @@ def pieces(sections: list[str]) -> tuple[Piece, ...]:
     return tuple(Piece(source="flows", text=text, rank=at, place="turn") for at, text in enumerate(sections))
 
 
-def _is_worth_it(to_judge: ToJudge) -> bool:
-    rivals = [flow for flow in to_judge.candidates if flow is not to_judge.floor]
-    return bool(rivals or to_judge.mentions or to_judge.branches or to_judge.fields)
-
-
 def _to_judge(play: Play, found: Choices) -> ToJudge:
     run = play.runs.get(found.floor)
     flow = None if run is None else play.flow_of(run)
@@ -128,7 +122,7 @@ def _to_judge(play: Play, found: Choices) -> ToJudge:
     scored = [] if found.lone or play.floor_taken else [play.book.flows[id] for id in found.eligible]
     candidates = [flow, *(one for one in scored if one is not flow)] if flow is not None and scored else scored
     mentions = tuple(one.declared for one, trigger in found.mentioned if not trigger.is_open)
-    branches = _branches(run, step) if asking and run is not None and step is not None else ()
+    branches = _branches(play, run, step) if asking and run is not None and step is not None else ()
     fields = _fields(play, found, flow, others=bool(scored or mentions or branches))
     return ToJudge(
         floor=None if flow is None else flow.declared,
@@ -139,9 +133,10 @@ def _to_judge(play: Play, found: Choices) -> ToJudge:
     )  # fmt: skip
 
 
-def _branches(run: Run, step: BookStep) -> tuple[tuple[str, str], ...]:
+def _branches(play: Play, run: Run, step: BookStep) -> tuple[tuple[str, str], ...]:
+    data, context = play.turn.data, play.turn.context
     return tuple(
-        (f"{run.id}/{step.id}/{at}", branch.when.text)
+        (f"{run.id}/{step.id}/{at}", branch.when.render(data, context, run.input))
         for at, branch in enumerate(step.branches)
         if branch.when is not None
     )

@@ -32,6 +32,9 @@ __all__ = ("speak",)
 
 log = logging.getLogger("onrecord.flows")
 
+ASK_ON = "Collect what is still missing below, in the flow of the conversation, one or two things per message."
+ANSWER_ON = "Answer the customer's message, in the flow of the conversation."
+
 
 class Said(Struct, frozen=True, kw_only=True):
     """What a speak call came to: what was spoken, why nothing was, or that a rule refused it; and what it cost."""
@@ -109,10 +112,10 @@ async def _brief(play: Play, run: Run, flow: BookFlow, step: BookStep, pending: 
     roots = (data, turn.context, run.input)
     tools = flow.declared.tools if step.declared.tools is None else step.declared.tools  # type: ignore[union-attr]  # talk steps have tools
     question = step.question.render(*roots) if play.answers and step.question is not None else ""
-    guideline = "" if step.text is None else step.text.text
+    guideline = step.text.render(*roots) if step.text is not None else ASK_ON if pending else ANSWER_ON
     told = Told(
         name=turn.spec.name, flow=flow.declared, step=step.declared, guideline=guideline,  # type: ignore[arg-type]  # a talk step
-        pending=pending, asks=step.asks,
+        pending=pending, asks={slug: text.render(*roots) for slug, text in step.asks.items()},
         wire=wire_names(pending), fixed_after=question,
         instructions=await _standing(play, run, (*play.book.guides, *flow.guides, *step.guides)),
         text=play.text if play.is_message else None, situation=_situation(play, run), said=tuple(play.said),
@@ -158,7 +161,6 @@ async def _standing(play: Play, run: Run | None, guides: Iterable[Guide]) -> tup
 async def _spoken(play: Play, brief: Brief) -> Said:
     """One speak call. A model that fails, and a reply without words, is a failure to be told; nothing is raised."""
     before = play.turn.llm_calls
-    play.flush()
     try:
         spoken = await play.stage.speak(brief)
     except ModelError as error:
@@ -225,10 +227,11 @@ async def _idle_speaks(play: Play) -> None:
     idle, turn, key = play.book.idle, play.turn, idle_key(play.key)
     if idle is None:
         return
+    prompt = play.book.idle_prompt.render(turn.data, turn.context)
     told = Told(
-        name=turn.spec.name, flow=None, step=None, guideline=idle.prompt, pending=(), asks={}, wire={}, fixed_after="",
+        name=turn.spec.name, guideline=prompt,
         instructions=await _standing(play, None, (*play.book.guides, *play.book.idle_guides)), text=play.text,
-        situation="", said=tuple(play.said), data=turn.data, context=turn.context, input=None,
+        said=tuple(play.said), data=turn.data, context=turn.context,
         offers_tools=_offers(play, idle.tools),
     )  # fmt: skip
     brief = Brief(
