@@ -66,7 +66,7 @@ class BookStep(Struct, frozen=True, kw_only=True):
     then: Next | None
     text: Template | None = None
     question: Template | None = None
-    asks: Mapping[str, str] = {}
+    asks: Mapping[str, Template] = {}
     collect: tuple[FieldSpec, ...] = ()
     branches: tuple[BookBranch, ...] = ()
     guides: tuple[Guide, ...] = ()
@@ -136,6 +136,7 @@ class Book(Struct, frozen=True, kw_only=True):
     prompts: Prompts
     guides: tuple[Guide, ...]
     idle: Idle | None
+    idle_prompt: Template
     idle_guides: tuple[Guide, ...]
     business_hours: Callable[[datetime, Any], datetime] | None
     scores_lone: bool
@@ -165,6 +166,7 @@ class Book(Struct, frozen=True, kw_only=True):
             by_event=events,
             has_questions=any(step.question is not None for flow in made for step in flow.steps),
             fields=fields, idle=idle, guides=guides(instructions, where="agent", **registers),
+            idle_prompt=compile_template("" if idle is None else idle.prompt),
             idle_guides=guides(() if idle is None else idle.instructions, where="idle", **registers), **others,
         )  # fmt: skip
 
@@ -238,7 +240,7 @@ def _step(step: Step, at: int, fields: Mapping[str, FieldSpec], conditions: Mapp
     if isinstance(step, Collect):
         made["collect"] = tuple(fields[slug] for slug in step.fields)
         made["question"] = compile_template(step.question) if step.question else None
-        made["asks"] = step.ask
+        made["asks"] = {slug: compile_template(text) for slug, text in step.ask.items()}
     if isinstance(step, Say):
         made["text"] = compile_template(step.text)
     if isinstance(step, (Talk, Collect, Wait)):

@@ -128,7 +128,7 @@ def _to_judge(play: Play, found: Choices) -> ToJudge:
     scored = [] if found.lone or play.floor_taken else [play.book.flows[id] for id in found.eligible]
     candidates = [flow, *(one for one in scored if one is not flow)] if flow is not None and scored else scored
     mentions = tuple(one.declared for one, trigger in found.mentioned if not trigger.is_open)
-    branches = _branches(run, step) if asking and run is not None and step is not None else ()
+    branches = _branches(play, run, step) if asking and run is not None and step is not None else ()
     fields = _fields(play, found, flow, others=bool(scored or mentions or branches))
     return ToJudge(
         floor=None if flow is None else flow.declared,
@@ -139,9 +139,10 @@ def _to_judge(play: Play, found: Choices) -> ToJudge:
     )  # fmt: skip
 
 
-def _branches(run: Run, step: BookStep) -> tuple[tuple[str, str], ...]:
+def _branches(play: Play, run: Run, step: BookStep) -> tuple[tuple[str, str], ...]:
+    data, context = play.turn.data, play.turn.context
     return tuple(
-        (f"{run.id}/{step.id}/{at}", branch.when.text)
+        (f"{run.id}/{step.id}/{at}", branch.when.render(data, context, run.input))
         for at, branch in enumerate(step.branches)
         if branch.when is not None
     )

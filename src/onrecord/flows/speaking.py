@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ("speak",)
 
+ASK_ON = "Collect what is still missing below, in the flow of the conversation, one or two things per message."
+ANSWER_ON = "Answer the customer's message, in the flow of the conversation."
+
 log = logging.getLogger("onrecord.flows")
 
 
@@ -109,10 +112,10 @@ async def _brief(play: Play, run: Run, flow: BookFlow, step: BookStep, pending: 
     roots = (data, turn.context, run.input)
     tools = flow.declared.tools if step.declared.tools is None else step.declared.tools  # type: ignore[union-attr]  # talk steps have tools
     question = step.question.render(*roots) if play.answers and step.question is not None else ""
-    guideline = "" if step.text is None else step.text.text
+    guideline = step.text.render(*roots) if step.text is not None else ASK_ON if pending else ANSWER_ON
     told = Told(
         name=turn.spec.name, flow=flow.declared, step=step.declared, guideline=guideline,  # type: ignore[arg-type]  # a talk step
-        pending=pending, asks=step.asks,
+        pending=pending, asks={slug: text.render(*roots) for slug, text in step.asks.items()},
         wire=wire_names(pending), fixed_after=question,
         instructions=await _standing(play, run, (*play.book.guides, *flow.guides, *step.guides)),
         text=play.text if play.is_message else None, situation=_situation(play, run), said=tuple(play.said),
@@ -225,8 +228,9 @@ async def _idle_speaks(play: Play) -> None:
     idle, turn, key = play.book.idle, play.turn, idle_key(play.key)
     if idle is None:
         return
+    prompt = play.book.idle_prompt.render(turn.data, turn.context)
     told = Told(
-        name=turn.spec.name, flow=None, step=None, guideline=idle.prompt, pending=(), asks={}, wire={}, fixed_after="",
+        name=turn.spec.name, flow=None, step=None, guideline=prompt, pending=(), asks={}, wire={}, fixed_after="",
         instructions=await _standing(play, None, (*play.book.guides, *play.book.idle_guides)), text=play.text,
         situation="", said=tuple(play.said), data=turn.data, context=turn.context, input=None,
         offers_tools=_offers(play, idle.tools),
