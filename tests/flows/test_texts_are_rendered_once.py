@@ -75,8 +75,9 @@ async def test_a_step_without_a_prompt_has_a_guideline_of_its_own() -> None:
     flow = Flow("f", name="F", on_end="stay", steps=[Collect("company", id="c")])
     play = Play(flow, fields=FIELDS)
     await play.started("f", speak=[says("Which?")])
-    assert "\nCollect what is still missing below, in the flow of the conversation, one or two things per message.\n" in (
-        told(play.requests[0])
+    assert (
+        "\nCollect what is still missing below, in the flow of the conversation, one or two things per message.\n"
+        in (told(play.requests[0]))
     )
     await play.said(key="m1", judge={"fields": {"company": "A"}}, speak=[says("Well.")])
     assert "\nAnswer the customer's message, in the flow of the conversation.\n" in told(play.requests[1])

@@ -96,7 +96,7 @@ async def understand(play: Play, found: Choices) -> tuple[Judged, tuple[FieldSpe
     if play.silenced is not None and not play.silenced.understand:
         return NOTHING, ()
     to_judge = _to_judge(play, found)
-    if not _is_worth_it(to_judge):
+    if not to_judge.needs_a_call:
         return NOTHING, ()
     turn = play.turn
     sections = play.book.prompts.understand(
@@ -113,11 +113,6 @@ async def understand(play: Play, found: Choices) -> tuple[Judged, tuple[FieldSpe
 def pieces(sections: list[str]) -> tuple[Piece, ...]:
     """Sections of a prompt as pieces of the turn's text, in their order."""
     return tuple(Piece(source="flows", text=text, rank=at, place="turn") for at, text in enumerate(sections))
-
-
-def _is_worth_it(to_judge: ToJudge) -> bool:
-    rivals = [flow for flow in to_judge.candidates if flow is not to_judge.floor]
-    return bool(rivals or to_judge.mentions or to_judge.branches or to_judge.fields)
 
 
 def _to_judge(play: Play, found: Choices) -> ToJudge:

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ("speak",)
 
+log = logging.getLogger("onrecord.flows")
+
 ASK_ON = "Collect what is still missing below, in the flow of the conversation, one or two things per message."
 ANSWER_ON = "Answer the customer's message, in the flow of the conversation."
-
-log = logging.getLogger("onrecord.flows")
 
 
 class Said(Struct, frozen=True, kw_only=True):
@@ -230,9 +230,9 @@ async def _idle_speaks(play: Play) -> None:
         return
     prompt = play.book.idle_prompt.render(turn.data, turn.context)
     told = Told(
-        name=turn.spec.name, flow=None, step=None, guideline=prompt, pending=(), asks={}, wire={}, fixed_after="",
+        name=turn.spec.name, guideline=prompt,
         instructions=await _standing(play, None, (*play.book.guides, *play.book.idle_guides)), text=play.text,
-        situation="", said=tuple(play.said), data=turn.data, context=turn.context, input=None,
+        said=tuple(play.said), data=turn.data, context=turn.context,
         offers_tools=_offers(play, idle.tools),
     )  # fmt: skip
     brief = Brief(
