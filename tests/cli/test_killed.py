@@ -182,10 +182,13 @@ def test_a_chat_killed_at_random_points_says_everything_once(folder: Path, seed:
     assert started("record", "verify", folder / "t.db").code == 0
 
 
-def test_the_demo_is_killed_after_every_line_and_books_one_room(folder: Path) -> None:
-    """What ``make demo`` runs, killed while it replies: each line of the customer is there once, and one booking."""
-    customer = (EXAMPLES / "hotel_customer.txt").read_text(encoding="utf-8").splitlines()
-    chat = ("chat", str(EXAMPLES / "hotel.py:agent"), "--store", "t.db")
+@pytest.mark.parametrize(
+    ("example", "calls"), [("hotel", ["price", "price", "book"]), ("booking", ["price", "price", "price"])]
+)
+def test_the_demo_is_killed_after_every_line_and_books_one_room(folder: Path, example: str, calls: list[str]) -> None:
+    """What ``make demo`` runs (the second), killed while it replies: each line is there once, and one booking."""
+    customer = (EXAMPLES / f"{example}_customer.txt").read_text(encoding="utf-8").splitlines()
+    chat = ("chat", str(EXAMPLES / f"{example}.py:agent"), "--store", "t.db")
     chance, at = random.Random(3), 0  # noqa: S311 - a repeatable course of events
     while at < len(customer):
         with Person(*command(*chat), folder=folder) as person:
@@ -205,9 +208,11 @@ def test_the_demo_is_killed_after_every_line_and_books_one_room(folder: Path) ->
     told = session.conversation.messages
     assert [m.text for m in told if isinstance(m, UserMessage)] == customer
     assert len([m for m in told if isinstance(m, AssistantMessage)]) == len(customer)
-    calls = [c.name for m in told if isinstance(m, AssistantMessage) for r in m.rounds for c in r.calls]
-    assert calls == ["price", "price", "book"]
-    assert rows(folder / "t.db", "in") == rows(folder / "t.db", "out") == []
+    assert [c.name for m in told if isinstance(m, AssistantMessage) for r in m.rounds for c in r.calls] == calls
+    booked = [m.text for m in told if isinstance(m, AssistantMessage) and "H-1001" in m.text]
+    assert len(booked) == 1
+    assert rows(folder / "t.db", "out") == []
+    assert all(row.key.startswith("woke:") for row in rows(folder / "t.db", "in"))  # a silence may be listened for
     assert started("record", "verify", folder / "t.db").code == 0
 
 

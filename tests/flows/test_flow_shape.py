@@ -76,7 +76,7 @@ pytestmark = pytest.mark.unit
         (spec({"id": "a", "say": ""}), 'step "a": does nothing'),
         (spec({"id": "a", "do": ""}), 'step "a": does nothing'),
         (spec(PROMPT | {"kind": "say"}), 'kind "say" disagrees with its body, which makes it a prompt step'),
-        (spec(PROMPT | {"kind": "promt"}), 'unknown kind "promt"'),
+        (spec(PROMPT | {"kind": "prompd"}), 'unknown kind "prompd"'),
         (spec(PROMPT | {"collect": "name"}), 'step "a": collect must be a list, got string'),
         (spec({"id": "a", "collect": ["name", 3]}), "collect has an item that must be text, got integer"),
         (spec({"id": "a", "collect": ["name"], "ask": {"name": 3}}), "ask has an item that must be text"),
@@ -113,7 +113,7 @@ pytestmark = pytest.mark.unit
         (spec(PROMPT, on_end="stop"), 'flow "f": unknown on_end "stop"'),
         (spec(PROMPT, collect="name"), 'flow "f": collect must be a list, got string'),
         (spec("a"), "step #1: must be an object, got string"),
-        (spec(PROMPT | {"promt": "x"}), 'step "a": unknown key "promt"'),
+        (spec(PROMPT | {"prompd": "x"}), 'step "a": unknown key "prompd"'),
         (spec(PROMPT, onEnd="stay"), 'flow "f": unknown key "onEnd"'),
         (spec(PROMPT, on=[{"message": [], "after": "1h"}]), 'trigger #1: unknown key "after"'),
         (spec({"id": "a", "wait": {"event": "ping", "upTo": "1d"}}), 'unknown key "upTo" in wait'),
@@ -131,6 +131,11 @@ def test_what_cannot_work_is_refused_with_its_place(flow: Json, told: str) -> No
         (Flow("f", steps="abc"), "steps must be a list, got string"),  # type: ignore[arg-type] # a mistake
         (Flow("f", steps=["abc"]), "step #1: is no step, got string"),  # type: ignore[list-item] # a mistake
         (Flow("f", on=["x"], steps=[Talk("x")]), "trigger #1: names no trigger kind"),  # type: ignore[list-item] # as above
+        (Flow("f", steps=[Talk("x", id=3)]), "step #1: has no id"),  # type: ignore[arg-type] # as above
+        (Flow("f", on_end=None), "unknown on_end null"),  # type: ignore[arg-type] # as above
+        (Flow("f", on_end=True), "unknown on_end true"),  # type: ignore[arg-type] # as above
+        (Flow("f", on_end=1.5), "unknown on_end 1.5"),  # type: ignore[arg-type] # as above
+        (Flow("f", on_end=10**5000), "unknown on_end a huge number"),  # type: ignore[arg-type] # as above
         (Flow("f", steps=[Talk("x", id="end")]), 'reserved id "end"'),
         (Flow("f", steps=[Talk("x", id="a"), Talk("x", id="a")]), "step #2: has the id"),
         (Flow("f", steps=[Talk("")]), 'step "talk": does nothing'),

@@ -5,7 +5,7 @@ import pytest
 from onrecord.errors import FlowInvalid, ToolInvalid
 from onrecord.flows.flow import Flow, FlowInstruction, Idle
 from onrecord.flows.flow_json import from_spec
-from onrecord.flows.steps import Branch, Chain, Collect, Goto, If, Talk, Wait
+from onrecord.flows.steps import Branch, Chain, Collect, Goto, If, Say, Talk, Wait
 from onrecord.flows.validate import Registries, check_instructions, check_tools, check_unique, validate_flow
 from onrecord.jsonio import Json
 from onrecord.tools.tool import Tool
@@ -31,7 +31,7 @@ def test_a_flow_of_everything_is_fine() -> None:
         pytest.param(
             spec({"id": "a", "collect": ["nope"]}), 'step "a": unknown field "nope" in collect', "there are", id="Q3",
         ),
-        (spec({"id": "a", "collect": ["nmae"]}), 'step "a": unknown field "nmae" in collect', 'did you mean "name"?'),
+        (spec({"id": "a", "collect": ["naame"]}), 'step "a": unknown field "naame" in collect', 'did you mean "name"?'),
         (spec(PROMPT, collect=["nope"]), 'flow "f": unknown field "nope" in collect', ""),
         (spec(PROMPT, clear_on_start=["nope"]), 'flow "f": unknown field "nope" in clear_on_start', ""),
         (spec({"id": "a", "collect": ["name"], "ask": {"nope": "?"}}), 'unknown field "nope" in ask', ""),
@@ -175,7 +175,7 @@ TOOLS = {"price": NOTIFY}
 
 def test_tools_are_checked_when_all_are_known() -> None:
     """Q14: those of the idle speaker, of a flow and of a step."""
-    check_tools(Flow("f", steps=[Talk("x", tools=["price"])]), Idle(tools=["price"]), TOOLS, open=False)
+    check_tools(Flow("f", steps=[Talk("x", tools=["price"]), Say("x")]), Idle(tools=["price"]), TOOLS, open=False)
     check_tools(None, "silent", TOOLS, open=False)
     for flow, idle, told in (
         (None, Idle(tools=["x"]), 'idle: unknown tool "x"'),

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from onrecord import Agent, Session, ToolContext, tool
 from onrecord.conversation.inputs import Happened, Input, Said, Woke
@@ -299,3 +301,30 @@ async def test_an_event_is_followed_up() -> None:
     await desk.talk("Hello, what a nice place this is", "thanks")
     await desk.turn(Happened("checked_out", key="e1"))
     assert await desk.wake() == "Hello again! Thank you! Please tell me how it was."
+
+
+YES = ["yes", "sim", "sí, adelante", "ok", "yes please"]
+LINES = [
+    *YES, "I want to book a room in Lisbon", "quero reservar um quarto no Porto", "three nights", "actually two nights",
+    "na verdade em Coimbra", "Ana Costa", "Bob Silva instead", "no", "hm", "yes, but four nights", "ok let's do Porto",
+    "How much is it in Faro?", "Is breakfast included?", "change the name please", "Lisbon, 2 nights, for Ana Costa",
+    "thanks", "no, 5", "Hello!",
+]  # fmt: skip
+QUESTIONS = ("Is that right?", "Está certo?", "¿Está bien así?")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(LINES), min_size=1, max_size=9))
+async def test_nothing_is_booked_but_what_was_summed_up_and_agreed_to(lines: list[str]) -> None:
+    """Whatever is said in whatever order: the reply before named the values and asked; the answer was a plain yes."""
+    desk = Desk(BOOKING, NUDGE, lone_flow="score")
+    before = ""
+    for line in ["I want to book a room", *lines]:
+        count = len(desk.booked)
+        (reply,) = await desk.talk(line)
+        assert reply.strip()
+        if len(desk.booked) > count:
+            assert before.endswith(QUESTIONS)
+            assert line in YES or (line == "ok let's do Porto" and desk.booked[-1]["city"] == "Porto")
+            assert all(str(value) in before for value in desk.booked[-1].values())
+        before = reply

@@ -105,6 +105,7 @@ ANSWERS: list[tuple[str, str, dict[str, Any]]] = [
     (Q_NAME, "me llamo Ana", {"name": "Ana"}),
     (Q_NAME, "sim, Ana Costa", {"name": "Ana Costa"}),
     (Q_NAME, "Ana Costa, and make it two nights", {"name": "Ana Costa", "nights": 2}),
+    (Q_NAME, "na verdade em Coimbra", {"city": "Coimbra"}),
     (Q_NAME, "two nights", {"nights": 2}),
     (Q_NAME, "two nights please", {"nights": 2}),
     ("And under whose name shall I write it?", "Bia", {"name": "Bia"}),

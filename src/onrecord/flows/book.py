@@ -123,6 +123,7 @@ class BookFlow(Struct, frozen=True, kw_only=True):
 class Book(Struct, frozen=True, kw_only=True):
     """All flows of an agent, by id and by what starts them; every tuple is in the agent's order."""
 
+    name: str
     flows: Mapping[str, BookFlow]
     routed: tuple[BookFlow, ...]
     open: tuple[BookFlow, ...]

@@ -102,7 +102,6 @@ async def understand(play: Play, found: Choices) -> tuple[Judged, tuple[FieldSpe
     sections = play.book.prompts.understand(
         to_judge, name=turn.spec.name, text=play.text, data=turn.data, context=turn.context
     )
-    play.flush()
     query = Query(key="understand", pieces=pieces(sections), shape=understand_shape(to_judge), carries_input=True)
     judged = await play.stage.judge(query)
     if not judged.usable:

@@ -48,6 +48,8 @@ def _sentences(
 ) -> Iterator[str]:
     yield from _together(state)
     for run in state.runs:
+        if run.of != flows.name:
+            continue  # another agent of this session has it
         flow = declared.get(run.flow_id)
         if flow is None:
             yield f'Run "{run.id}" is of flow "{run.flow_id}", which is gone: it ends as soon as it moves.'

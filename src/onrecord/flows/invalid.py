@@ -54,6 +54,6 @@ def invalid(where: str, what: str, hint: str = "") -> FlowInvalid:
 
 
 def unknown(where: str, kind: str, name: object, names: Iterable[str], place: str = "") -> FlowInvalid:
-    """The error for a name that nothing has: ``unknown field "nmae" in collect``."""
+    """The error for a name that nothing has: ``unknown field "naame" in collect``."""
     told = f"unknown {kind} {quoted(name)}" + (f" in {place}" if place else "")
     return invalid(where, told, nearest(name, names))

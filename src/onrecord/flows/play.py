@@ -36,15 +36,15 @@ TALKS = ("prompt", "collect")
 class Play:
     """One turn of flows, mutable, with one owner.
 
-    ``runs`` are the live ones in the order in which they started; changes of them are filed by `flush`, before every
-    verb that may pause and at the end. ``floor`` is the run whose turn it is, ``floor_taken`` whether it took the floor
+    ``runs`` are the live ones in the order in which they started; changes of them are filed by `flush`, once, when
+    the turn is settled or pauses. ``floor`` is the run whose turn it is, ``floor_taken`` whether it took the floor
     by itself, so that nothing is routed. ``speaker`` is the run that is about to talk; ``said`` and ``speakers`` are
     what went out and which runs said it. ``over``: speaking is over, whoever asks now waits for the next message.
     """
 
     def __init__(self, book: Book, turn: Turn, stage: Stage) -> None:
         self.book, self.turn, self.stage, self.now = book, turn, stage, turn.now
-        self.runs: dict[str, Run] = {run.id: run for run in turn.state(FLOWS).runs}
+        self.runs: dict[str, Run] = {run.id: run for run in turn.state(FLOWS).runs if run.of == book.name}
         self.silenced = turn.option(Silenced)
         self.options = turn.option(FlowOptions) or NO_OPTIONS
         self.is_message = isinstance(turn.input, Said)

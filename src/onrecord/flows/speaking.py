@@ -161,7 +161,6 @@ async def _standing(play: Play, run: Run | None, guides: Iterable[Guide]) -> tup
 async def _spoken(play: Play, brief: Brief) -> Said:
     """One speak call. A model that fails, and a reply without words, is a failure to be told; nothing is raised."""
     before = play.turn.llm_calls
-    play.flush()
     try:
         spoken = await play.stage.speak(brief)
     except ModelError as error:

@@ -41,6 +41,7 @@ UNSURE = frozenset(
 )
 IN_NAMES = JOINTS | frozenset("the el los las o a os as e y san".split())
 BEFORE_NAMES = frozenset("in at to for its it is em en no na para es e the im".split())
+INTO_PLACES = frozenset("in at to from em en no na".split())
 ADDRESSES = frozenset(
     one for word in "address street delivery goes endereco morada rua direccion calle".split() for one in roots(word)
 )
@@ -159,6 +160,8 @@ def _answer(text: str, one: Parameter, every: Sequence[Parameter]) -> Json:
     for clause in (POLITE.sub(" ", part).strip() for part in CLAUSE.split(text)):
         spoken = [word.folded for word in words(clause)]
         if not spoken or _unsure(clause) or is_courtesy(clause) or is_yes(clause) or is_no(clause):
+            continue
+        if one.kind == "person" and spoken[0] in INTO_PLACES:
             continue
         if one.kind in {"place", "person"} and not (one.roots & ADDRESSES or _could_be_a_name(spoken)):
             continue
