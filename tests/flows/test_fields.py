@@ -194,7 +194,7 @@ def test_the_wire_schema_has_what_is_for_the_model_and_nothing_else() -> None:
         "properties": {
             "field_1": {"type": ["string", "null"], "description": "About"},
             "n": {"type": ["number", "null"]},
-            "s": {"type": ["string", "null"], "enum": ["1-10", "11-50"]},
+            "s": {"type": ["string", "null"], "enum": ["1-10", "11-50", None]},
         },
         "required": ["field_1", "n", "s"],
         "additionalProperties": False,

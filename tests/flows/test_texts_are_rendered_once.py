@@ -46,3 +46,38 @@ async def test_no_text_reaches_what_the_context_holds_by_way_of_a_field() -> Non
     assert any(HOSTILE in text for text in seen)
     assert not any("s3cret" in text for text in seen)
     assert all("s3cret" not in str(args) for _, _, args in play.notified)
+
+
+async def test_every_wording_of_a_step_is_rendered_for_the_model() -> None:
+    """Guidelines, wordings, questions about a message, and what guides the idle speaker."""
+    flow = Flow(
+        "f", name="F",
+        steps=[
+            Collect(
+                "company", id="c", prompt="Sell {{context.secret}}.", ask={"company": "Ask {{context.secret}}."},
+                branches=[Branch("buys {{context.secret}}", then="end")],
+            )
+        ],
+    )  # fmt: skip
+    play = Play(flow, fields=FIELDS, idle=Idle("Praise {{context.secret}}."))
+    await play.started("f", speak=[says("Which?")], context=CONTEXT)
+    prompt = told(play.requests[0])
+    assert "Sell s3cret." in prompt
+    assert "How to ask: Ask s3cret." in prompt
+    asked = {"branches": {"q1": True}, "fields": {"company": None}}
+    await play.said(key="m1", judge=asked, speak=[says("Well.")], context=CONTEXT)
+    assert "- q1: buys s3cret" in told(play.requests[0])
+    assert "Praise s3cret." in told(play.requests[1])
+
+
+async def test_a_step_without_a_prompt_has_a_guideline_of_its_own() -> None:
+    """It collects what is missing; where a run stays with nothing missing, it answers."""
+    flow = Flow("f", name="F", on_end="stay", steps=[Collect("company", id="c")])
+    play = Play(flow, fields=FIELDS)
+    await play.started("f", speak=[says("Which?")])
+    assert (
+        "\nCollect what is still missing below, in the flow of the conversation, one or two things per message.\n"
+        in (told(play.requests[0]))
+    )
+    await play.said(key="m1", judge={"fields": {"company": "A"}}, speak=[says("Well.")])
+    assert "\nAnswer the customer's message, in the flow of the conversation.\n" in told(play.requests[1])

@@ -74,7 +74,7 @@ def _draw(kinds: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser = _sub(kinds, shared, "draw", "flows as a diagram", DRAW, examples)
     parser.add_argument("flows", metavar="FLOW", nargs="*", help="the ids of flows to draw (all of them)")
-    parser.add_argument("--format", choices=("mermaid", "dot"), default="mermaid", help="(%(default)s)")
+    parser.add_argument("--format", choices=("mermaid", "dot"), default="mermaid", help="what to write (%(default)s)")
     parser.set_defaults(run=draw, parser=parser)
 
 

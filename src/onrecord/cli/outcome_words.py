@@ -20,7 +20,8 @@ _ENDED = {
     "failed": "failed",
     "replaced": "ended: a newer run took its place",
 }
-_DONE = {"prompt": "replied", "collect": "replied", "idle": "replied", "say": "said", "if": "judged"}
+_DONE = {"prompt": "replied", "collect": "replied", "idle": "replied", "say": "said", "if": "goes on"}
+_WAITS = "waits"
 
 
 def outcome_texts(result: TurnResult[Any], when: Callable[[datetime], str]) -> Iterator[str]:
@@ -36,7 +37,7 @@ def outcome_text(line: Outcome, when: Callable[[datetime], str]) -> str:
         return _run_text(flow, line)
     place = "/".join(filter(None, (flow, str(line.about.get("step_id", "")))))
     head = f"{place} {line.kind}: " if place else f"{line.kind}: " if line.kind in _DONE else ""
-    done = _DONE.get(line.kind, "done") if line.status == "ok" else line.status
+    done = _DONE.get(line.kind, "done") if line.status == "ok" else _WAITS if line.status == "waiting" else line.status
     detail = "" if line.detail is None else f" ({_shown(line.detail)})"
     following = "" if line.next is None else f" → {line.next}"
     return f"{head}{line.message or line.code or done}{detail}{_until(line, when)}{following}"
@@ -45,7 +46,9 @@ def outcome_text(line: Outcome, when: Callable[[datetime], str]) -> str:
 def _until(line: Outcome, when: Callable[[datetime], str]) -> str:
     if line.until is None:
         return ""
-    return f"; again at {when(line.until)}" if line.status == "deferred" else f", until {when(line.until)}"
+    if line.status == "deferred":
+        return f"; again at {when(line.until)}"
+    return f"{',' if line.message or line.code else ''} until {when(line.until)}"
 
 
 def _run_text(flow: str, line: Outcome) -> str:
@@ -58,9 +61,9 @@ def _run_text(flow: str, line: Outcome) -> str:
 
 def why_unanswered(result: TurnResult[Any], when: Callable[[datetime], str]) -> str:
     """In a sentence or two why a turn had no reply, as far as its outcomes say so."""
-    lines = [line for line in result.lines if line.status == result.status] or result.lines
-    told = dict.fromkeys(_why(line, when) for line in lines if line.message or (line.code and line.kind != "run"))
-    return "; ".join(told)
+    lines = [line for line in result.lines if line.status == result.status]
+    lines = lines or [line for line in result.lines if line.message or (line.code and line.kind != "run")]
+    return "; ".join(dict.fromkeys(_why(line, when) for line in lines if line.message or line.code))
 
 
 def _why(line: Outcome, when: Callable[[datetime], str]) -> str:

@@ -70,11 +70,12 @@ class SimScreen:
             screen.line(_message_text(message))
         if result.status == "interrupted":
             screen.line("  interrupted", dim=True)
-        elif not result.messages and not result.lines and result.question is None:
+        elif result.status == "silent" and not result.lines:
             screen.line("  no reply", dim=True)
         for told in outcome_texts(result, self.world.clock.told):
             screen.line(f"    {told}", dim=True)
-        self.private = dict(result.private)
+        if result.question is not None:
+            self.private = dict(result.private)
 
     async def _later(self, taken: Taken) -> None:
         """Whether an input whose turn failed is taken again, as a host does it."""

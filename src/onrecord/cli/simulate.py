@@ -8,6 +8,7 @@ import logging
 import secrets
 from collections.abc import Callable, Coroutine
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ class Simulation:
                 self.shows.rows((), "nothing is due later")
                 return
             until = max(row.due or now, now)
-        self._guarded(self._move(until))
+        self._guarded(partial(self._move, until))
 
     async def _move(self, until: datetime) -> None:
         """Lets time pass until then; what comes due on the way is taken at its own time."""
@@ -254,7 +255,7 @@ class Simulation:
     # ---- turns
 
     def _take(self, input: Input) -> None:
-        self._guarded(self._put(input))
+        self._guarded(partial(self._put, input))
 
     async def _put(self, input: Input) -> None:
         with self.shows.patience():
@@ -262,13 +263,14 @@ class Simulation:
         for one in taken:
             await self.shows.turn(one)
 
-    def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Does it; what fails is told, and the simulation goes on where it can."""
 
         async def interruptible() -> None:
-            await asyncio.sleep(SETTLE_S)
             with on_interrupt(self._interrupt(Stopping(self.world.stop, self.screen))):
-                await work
+                await asyncio.sleep(SETTLE_S)
+                if not self.world.is_stopped:
+                    await work()
 
         self.world.is_stopped = False
         try:

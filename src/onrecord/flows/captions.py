@@ -106,7 +106,8 @@ def gate_caption(gate: Pred, limit: int = SHORT) -> str:
     if isinstance(gate, str):
         return cut(gate, limit)
     if isinstance(gate, Mapping):
-        return cut(" and ".join(_entry(name, value) for name, value in gate.items() if value is not None), limit)
+        told = [_entry(name, value) for name, value in gate.items() if value is not None]
+        return cut(" and ".join(told), limit) or "nothing is asked"
     name = getattr(gate, "__name__", type(gate).__name__)
     return "code says so" if name == "<lambda>" else cut(name, limit)
 
@@ -126,7 +127,7 @@ def _shown(value: Any) -> str:
         return value
     try:
         return dumps(value).decode()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return type(value).__name__
 
 

@@ -78,8 +78,8 @@ class Flows:
         self.warnings = _validated(self.declared, self.fields, named, happen, judged)
         speaker = None if idle == "silent" else idle
         self._book = Book.of(
-            self.declared, name=name, fields=self.fields, conditions=judged, instructions=tuple(instructions), idle=speaker,
-            actions=named, events=happen, business_hours=business_hours, scores_lone=lone_flow == "score",
+            self.declared, name=name, fields=self.fields, conditions=judged, instructions=tuple(instructions),
+            idle=speaker, actions=named, events=happen, business_hours=business_hours, scores_lone=lone_flow == "score",
             prompts=Prompts(
                 flows=self.declared, fields=self.fields, persona=persona, goal=goal, knowledge=knowledge,
                 instructions=tuple(instructions),

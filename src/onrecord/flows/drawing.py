@@ -187,7 +187,7 @@ def _mermaid_arrow(arrow: Arrow) -> str:
 
 
 # Outside of these a character can mean something to Mermaid, to the Markdown it reads labels as, or to HTML.
-_PLAIN = frozenset(" ,'()?!/+-.…“”‘’·–—→×¿¡")
+_PLAIN = frozenset(" ,'()?!/+-.…“”·—→¿¡")
 # At the start of a line Markdown sees a list; a dot inside a word can make it a link; an underscore at its edge slants.
 _MARKDOWN = re.compile(r"^[-+]|^\d+[.)]|\.(?=\w)")
 _UNDERSCORE = re.compile(r"(?<=[^\W_])_(?=[^\W_])")
