@@ -19,7 +19,7 @@ from onrecord.flows.keys import said_once_key, wake_key
 from onrecord.flows.play import Play, line_kind, next_message_key, snapped, spoke, visit_key
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.steps import Do, Goto, Say, Wait, WaitEvent
-from onrecord.flows.template import render_deep
+from onrecord.flows.with_args import filled_args
 from onrecord.record.kinds import TextSaid
 from onrecord.timing import duration
 from onrecord.turn.director import Acted, Scope
@@ -236,7 +236,7 @@ async def _do(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
     if tool is None:
         await _done(play, run, flow, step, Failed(f'unknown action "{do.action}"'))
         return
-    params = cast("dict[str, Any]", render_deep(do.args, play.turn.data, play.turn.context, run.input))
+    params = filled_args(tool, do.args, play.turn.data, play.turn.context, run.input)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key, silenced=play.reason, key=key)
     acted = await play.stage.act(tool, params, key=key, scope=scope)
     if acted.asked is not None:
