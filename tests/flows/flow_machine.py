@@ -42,7 +42,7 @@ scripts = st.builds(
     seed=st.integers(0, 99),
 )  # fmt: skip
 gates = st.sampled_from(
-    (None,) * 6
+    (None,) * 20
     + (Silenced("human"), Silenced(""), Silenced("a", understand=True), Silenced("b", skip=True), Silenced("c", understand=True, skip=True))
 )
 anchors = st.sampled_from(
@@ -61,6 +61,7 @@ contexts = st.fixed_dictionaries(
 )  # fmt: skip
 twists = st.sampled_from(("", "again", "stream", "cut", "interrupt", "kept"))
 HOSTILE = ("silence:", "silence:f0:s:", "silence:f0:s:-1", "silence:gone:s:1", "silence:f0:t:99999999999999999", ":", "f0#m:s0:1:retry:0", "é" * 9)
+KINDS = (*("write",) * 6, *("fire",) * 6, *("answer",) * 4, *("event", "start") * 3, "repeat", "nobody", "edit")
 hows = st.tuples(scripts, gates, anchors, contexts, twists, st.integers(0, 400))
 
 
@@ -212,74 +213,55 @@ class FlowMachine(RuleBasedStateMachine):
         self.effects.at = T0 + self.shift + timedelta(milliseconds=self.serial)
         return f"k{self.serial}"
 
-    @rule(how=hows, has_key=st.booleans(), late=st.sampled_from((None, None, -3600, 3600)))
-    def write(self, how: Any, has_key: bool, late: int | None) -> None:
-        """The customer writes; the channel may say when."""
-        key = self.tick()
-        at = None if late is None else self.effects.at + timedelta(seconds=late)
-        self.take(Said(f"Text {self.serial}", key=key if has_key else None, at=at), how)
+    @rule(kind=st.sampled_from(KINDS), how=hows, which=st.integers(0, 40))
+    def go_on(self, kind: str, how: Any, which: int) -> None:
+        """Some time passes, or the clock is set back; then the next input, or an edit of the flows.
 
-    @rule(how=hows, which=st.integers(0, 9))
-    def fire(self, how: Any, which: int) -> None:
-        """One of the wakes that are armed comes due; one of somebody's own making where none is."""
-        self.tick()
-        wakes = sorted(self.ledger.armed.items(), key=lambda item: item[1])
-        if wakes:
-            key, at = wakes[which % len(wakes)]
-            if at > self.effects.at:
-                self.shift += timedelta(minutes=1 + (at - self.effects.at) // timedelta(minutes=1))
-                self.tick()
-            self.take(Woke(key), how)
-
-    @rule(how=hows, which=st.integers(0, 9), key=st.sampled_from(HOSTILE))
-    def fire_for_nobody(self, how: Any, which: int, key: str) -> None:
-        """A wake that came before, comes early, or that nobody armed."""
-        self.tick()
-        keys = [*HOSTILE[:1], *self.ledger.fired[-4:], *self.ledger.armed]
-        self.take(Woke(keys[which % len(keys)] if which % 2 else key), how)
-
-    @rule(how=hows, name=st.sampled_from((*EVENTS, "undeclared")), payload=st.sampled_from((None, {"quote": "x"}, [1])))
-    def happen(self, how: Any, name: str, payload: Any) -> None:
-        """An event of the host."""
-        self.take(Happened(name, key=self.tick(), payload=payload, hop=self.serial % 7), how)
-
-    @rule(how=hows, id=st.sampled_from((*IDS, "nowhere")), input=st.sampled_from((None, {"quote": "y"})))
-    def start(self, how: Any, id: str, input: Any) -> None:
-        """The host starts a flow."""
-        self.take(Started(id, key=self.tick(), input=input), how)
-
-    @rule(how=hows, which=st.integers(0, 20))
-    def repeat(self, how: Any, which: int) -> None:
-        """An input that was taken comes again, with the options that it came with."""
-        if self.taken:
+        Where there is nothing to fire or to answer the customer writes.
+        """
+        question = None if self.session is None else self.session.question
+        self.shift += timedelta(minutes=(0, 0, 0, 0, 1, 5, 60, 60 * 24, -30, -60 * 24)[which % 10])
+        if kind == "edit":  # or undo that
+            self.agents.reverse()
+            self.agent, self.flows = self.agents[0]
+        elif kind == "fire" and self.ledger.armed:
+            self.take(self._due(which), how)
+        elif kind == "answer" and question is not None:
+            self.tick()
+            key = "s:old/q0" if which == 40 else question.key
+            self.take(Answered(key, approved=(True, False, None)[which % 3], value={"when": "now"}, by="ana"), how)
+        elif kind == "repeat" and self.taken:
             self.tick()
             input, options = self.taken[which % len(self.taken)]
             script, gate, _, *rest = how
             self.ledger.is_repeat = True
             self.take(input, (script, gate, options, *rest))
             self.ledger.is_repeat = False
+        elif kind == "nobody":
+            self.tick()
+            keys = [*HOSTILE, *self.ledger.fired[-4:], *self.ledger.armed]
+            self.take(Woke(keys[which % len(keys)]), how)
+        elif kind == "event":
+            names = (*tuple(EVENTS) * 4, "undeclared")
+            payload = (None, {"quote": "x"}, [1])[which % 3]
+            self.take(Happened(names[which % len(names)], key=self.tick(), payload=payload, hop=(0, 0, 0, 4, 5)[which % 5]), how)
+        elif kind == "start":
+            ids = [*(flow.id for flow in self.flows.declared), "nowhere"]
+            self.take(Started(ids[which % len(ids)], key=self.tick(), input=(None, {"quote": "y"})[which % 2]), how)
+        else:
+            key, late = self.tick(), (None, None, -3600, 3600)[which % 4]
+            at = None if late is None else self.effects.at + timedelta(seconds=late)
+            self.take(Said(f"Text {self.serial}", key=key if which % 5 else None, at=at), how)
 
-    @rule(how=hows, agree=st.sampled_from((True, False, None)), is_old=st.sampled_from((False, False, False, True)))
-    def answer(self, how: Any, agree: bool | None, is_old: bool) -> None:
-        """A person answers what is open, or what is not."""
+    def _due(self, which: int) -> Woke:
+        """One of the wakes that are armed, when it is due."""
+        wakes = sorted(self.ledger.armed.items(), key=lambda item: item[1])
+        key, at = wakes[which % len(wakes)]
         self.tick()
-        question = None if self.session is None else self.session.question
-        if question is not None:
-            key = "s:old/q0" if is_old else question.key
-            self.take(Answered(key, approved=agree, value={"when": "now"}, by="ana"), how)
-
-    # ---- the world
-
-    @rule(minutes=st.sampled_from((1, 1, 5, 60, 60 * 24, -30, -60 * 24)))
-    def pass_time(self, minutes: int) -> None:
-        """The clock goes on, or is set back."""
-        self.shift += timedelta(minutes=minutes)
-
-    @rule()
-    def edit(self) -> None:
-        """Somebody edits the flows, or undoes that."""
-        self.agents.reverse()
-        self.agent, self.flows = self.agents[0]
+        if at > self.effects.at:
+            self.shift += timedelta(minutes=1 + (at - self.effects.at) // timedelta(minutes=1))
+            self.tick()
+        return Woke(key)
 
 
 def told(got: Any) -> Any:

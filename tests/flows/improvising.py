@@ -22,8 +22,8 @@ from onrecord.tools.tool import Tool, ToolContext, ToolResult
 __all__ = ("ACTS", "JUDGES", "SPEAKS", "Improviser", "Script")
 
 KINDS = get_args(ErrorKind)
-JUDGES = ("helps", "helps", "helps", "helps", "eager", "garbage", "odd", *KINDS)
-SPEAKS = ("fields", "fields", "fields", "plain", "tools", "tools", "written", "blank", "garbage", "cut", *KINDS)
+JUDGES = (*("helps", "helps", "eager") * 6, "garbage", "odd", *KINDS[:6])
+SPEAKS = (*("fields", "fields", "plain", "tools") * 6, "written", "blank", "garbage", "cut", *KINDS)
 ACTS = ("ok", "ok", "spoke", "data", "skipped", "failed", "raises", "defer", "odd defer", "asks", "odd", "none")
 GARBAGE = ("", "no idea", "{", '{"flows": [1, 2]', '{"message": {"deep": 1}}', "[]", '{"fields": null, "flows": "x"}', "```")
 SCORES = (0, 39, 40, 54, 55, 90, 100, "70", None, -1, 1e9)

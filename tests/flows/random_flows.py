@@ -72,7 +72,9 @@ maybe_gates = st.one_of(st.none(), st.none(), st.none(), gates)
 slugs = st.sampled_from(tuple(FIELDS))
 some_slugs = st.lists(slugs, max_size=2, unique=True).map(tuple)
 repeats = st.sampled_from(("once", "always", "always", Cooldown("1h")))
-texts = st.sampled_from(("Hi {{data.name}}.", "You said {{input.quote}}, {{context.blank}}?", "Line.", "{{context.blank}}"))
+texts = st.sampled_from(
+    (*("Hi {{data.name}}.", "You said {{input.quote}}, {{context.blank}}?", "Line.") * 3, "{{context.blank}}")
+)
 prompts = st.sampled_from(("Be brief.", "Greet {{data.name}}."))
 tools = st.sampled_from((None, None, (), ("look",), ("book", "look")))
 idles = st.sampled_from((Idle(), Idle("Help.", tools=()), "silent"))
@@ -158,7 +160,7 @@ def _triggers(draw: st.DrawFn) -> Any:
 def _flows(draw: st.DrawFn, id: str) -> Flow:
     ids = tuple(f"s{n}" for n in range(draw(st.integers(1, 4))))
     return Flow(
-        id, on=draw(st.lists(_triggers(), max_size=2)), steps=[draw(_steps(one, ids)) for one in ids],
+        id, on=draw(st.lists(_triggers(), min_size=draw(st.sampled_from((0, 1, 1))), max_size=2)), steps=[draw(_steps(one, ids)) for one in ids],
         anchor=draw(st.sampled_from(("session", "session", "customer"))), while_=draw(maybe_gates), collect=draw(some_slugs),
         clear_on_start=draw(st.sampled_from(((), (), ("name", "ok")))), on_end=draw(st.sampled_from(("end", "end", "stay", "reset"))),
         tools=draw(tools),
@@ -168,7 +170,7 @@ def _flows(draw: st.DrawFn, id: str) -> Flow:
 @st.composite
 def flow_sets(draw: st.DrawFn) -> tuple[Flow, ...]:
     """The flows of one agent."""
-    return tuple(draw(_flows(id)) for id in IDS[: draw(st.integers(1, len(IDS)))])
+    return tuple(draw(_flows(id)) for id in IDS[: draw(st.sampled_from((4, 3, 2, 1)))])
 
 
 @st.composite
