@@ -6,7 +6,7 @@ RUN    := $(VENV)/.installed-run
 DEV    := $(VENV)/.installed-dev
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-DEMO   := $(BIN)/onrecord chat examples/hotel.py:agent --store demo.db --session demo
+DEMO   := $(BIN)/onrecord chat examples/booking.py:agent --store demo.db --session demo
 TESTS  := $(BIN)/python -m pytest
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
           --no-header --no-annotate --upgrade
@@ -25,7 +25,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: $(RUN)  ## a chat with the example agent, kept in demo.db; without a terminal a scripted customer plays it
-	@if [ -t 0 ]; then $(DEMO); else $(DEMO) < examples/hotel_customer.txt; fi
+	@if [ -t 0 ]; then $(DEMO); else $(DEMO) < examples/booking_customer.txt; fi
 
 test: $(DEV)  ## everything: gates, budgets, then all tests
 	$(BIN)/python -m gates.run

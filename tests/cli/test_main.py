@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 COMMANDS = (
     "", "chat", "record", "record show", "record why", "record export", "record verify", "replay", "models",
     "store", "store check", "store migrate", "store backup", "store erase",
-    "inbox", "inbox list", "inbox retry", "inbox drop",
+    "flows", "flows check", "flows draw", "flows simulate", "inbox", "inbox list", "inbox retry", "inbox drop",
 )  # fmt: skip
 
 

@@ -237,7 +237,7 @@ class Ending:
         if said == "ignore":
             turn.ignore(Outcome(kind="input", status="ignored", code="not-mine", message="not for me"))
         elif said == "defer":
-            stage.outcome(Outcome(kind="run", status="deferred", code="later"))
+            stage.outcome(Outcome(kind="talk", status="deferred", code="later"))
         elif said == "media":
             await stage.say("See this.", key="m", media="image.png")
         elif said == "fault":

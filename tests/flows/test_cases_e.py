@@ -65,6 +65,13 @@ async def test_e4_exactly_10_s() -> None:
     assert long.messages == ()
 
 
+async def test_e4_before_a_talk_step() -> None:
+    """A short wait rides on a reply of the model as well."""
+    play = Play(Flow("w", steps=[Wait("3s", id="p"), Talk("Hi.", id="t")]))
+    result = await play.started("w", speak=[says("Hi")])
+    assert [(m.kind, m.after_ms) for m in result.messages] == [("ai", 3000)]
+
+
 async def test_e5_say_once() -> None:
     """A line that is said once is passed over in later runs of the session, which go on behind it."""
     play = Play(Flow("hello", steps=[Say("Hello", id="s", once=True), NOTIFY]))

@@ -128,6 +128,31 @@ async def test_g8_chained_mention_with_nobody_asking() -> None:
     assert play.statuses == {"faq": "asking"}
 
 
+async def test_g8_chained_from_the_floor() -> None:
+    """What the flow that took the message chains to has the message too: it answers, and who asked before waits."""
+    sales = Flow("sales", on=[OnMessage("wants to buy")], steps=[Do("notify", id="n", then=Chain("faq"))])
+    play = Play(INTAKE, sales, FAQ, data={"company": "Zeta"})
+    await play.said(key="m1", judge={"flows": {"intake": 90, "sales": 0}}, speak=[says("Name?")])
+    result = await play.said(key="m2", judge={"flows": {"intake": 0, "sales": 90}}, speak=[says("We sell it.")])
+    assert keys(result) == ["faq#sales#m2:n:1:r:2"]
+    assert play.statuses == {"intake": "suspended", "faq": "asking"}
+
+
+async def test_g_a_suspended_run_answers_when_the_asker_is_done_without_a_word() -> None:
+    """The message brought the asker's last value, so it ends in silence: the one behind it answers, in this turn.
+
+    No case has it; the original once left such a message to the idle speaker (section 17.5, and 38, number 4).
+    """
+    play = await intake_asks(Flow("size", steps=[Collect("size", id="q")]))
+    await play.started("size", speak=[says("Which size?")])
+    assert play.statuses == {"intake": "suspended", "size": "asking"}
+    found = {"flows": {"size": 90, "intake": 0}, "fields": {"size": "1-10"}}
+    result = await play.said("1-10", key="m2", judge=found, speak=[says("And your name?")])
+    assert ends(result) == [("size#k", "end")]
+    assert keys(result) == ["intake#m1:who:1/2"]
+    assert play.statuses == {"intake": "asking"}
+
+
 # ---- whatever happens ------------------------------------------------------------------------------------------------
 
 CROWD = (

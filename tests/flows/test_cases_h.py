@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -155,6 +155,19 @@ async def test_h7_replaces() -> None:
     assert [(w.key, w.at, w.replaces) for w in second.schedule] == [
         ("silence:poke:s1:1789899000000", after(minutes=70), "silence:poke:s1:1789898400000")
     ]
+
+
+async def test_h7_business_hours() -> None:
+    """A silence may wait until business is open; its key names when the assistant spoke all the same."""
+
+    def next_morning(at: datetime, context: object) -> datetime:
+        return at.replace(hour=9) + timedelta(days=1)
+
+    flow = Flow("poke", on=[OnSilence("1h", business_hours=True)], steps=[Talk("Poke.", id="p")])
+    play = Play(flow, business_hours=next_morning)
+    expected = [("silence:poke:s1:1789898400000", after(hours=23))]
+    assert wakes(await play.said(speak=[says("Hello")])) == expected
+    assert [(w.key, w.at) for w in play.flows.pending_wakes(play.kept, now=T0)] == expected
 
 
 async def test_h9_no_session() -> None:

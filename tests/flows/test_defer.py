@@ -28,7 +28,7 @@ TABLE: dict[ErrorKind, tuple[str, bool]] = {
 def test_each_kind_of_failure_has_its_code(kind: ErrorKind) -> None:
     """And is worth another try or not, unless the provider says otherwise."""
     code, retryable = TABLE[kind]
-    assert failure_of(ModelError("m", kind=kind)) == Failure(code=code, retryable=retryable)  # type: ignore[arg-type]
+    assert failure_of(ModelError("m", kind=kind)) == Failure(code=code, retryable=retryable)  # type: ignore[arg-type]  # one of the codes
     for stated in (True, False):
         assert failure_of(ModelError("m", kind=kind, should_retry=stated)).retryable is stated
 

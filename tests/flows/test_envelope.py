@@ -45,7 +45,7 @@ def test_m1_message_first_then_the_pending_fields_all_nullable() -> None:
         "properties": {
             "message": {"type": ["string", "null"]},
             "name": {"type": ["string", "null"]},
-            "size": {"type": ["string", "null"], "description": "Size of the team", "enum": ["1-10", "11-50"]},
+            "size": {"type": ["string", "null"], "description": "Size of the team", "enum": ["1-10", "11-50", None]},
         },
         "required": ["message", "name", "size"],
         "additionalProperties": False,

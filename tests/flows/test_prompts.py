@@ -39,7 +39,8 @@ def prompts(**more: Any) -> Prompts:
 def speak(made: Prompts | None = None, **told: Any) -> list[str]:
     """What a speaker is told in the step ``who``, unless told otherwise."""
     usual: dict[str, Any] = {
-        "name": "Ana", "flow": INTAKE, "step": WHO, "guideline": WHO.prompt, "text": "Hi there", "context": CONTEXT
+        "name": "Ana", "flow": INTAKE, "step": WHO, "guideline": "Find out who this is.", "text": "Hi there",
+        "context": CONTEXT,
     }  # fmt: skip
     return (made or prompts()).speak(Told(**(usual | told)))
 
@@ -101,7 +102,7 @@ RIVAL = Flow(
 )  # fmt: skip
 WHOLE = ToJudge(
     floor=INTAKE, floor_step=WHO, pending=(FIELDS["size"],), candidates=(INTAKE, PLAIN), mentions=(RIVAL,),
-    branches=(("r/who/0", "Do they like {{context.brand}}?"), ("r/who/2", "Do they leave?")), fields=(FIELDS["size"],),
+    branches=(("r/who/0", "Do they like Zeta?"), ("r/who/2", "Do they leave?")), fields=(FIELDS["size"],),
     asks=True,
 )  # fmt: skip
 
@@ -175,7 +176,7 @@ def test_a_flow_without_phrases_has_no_line_of_them() -> None:
     assert "1. e — e\n2. plain" in told
 
 
-def test_questions_are_numbered_and_rendered() -> None:
+def test_questions_are_numbered() -> None:
     """In the order they were given."""
     assert section(understand(WHOLE), "Questions about this message") == (
         "- q1: Do they like Zeta?\n- q2: Do they leave?"
@@ -227,23 +228,14 @@ def test_a_speaker_is_told_its_flow_and_guideline() -> None:
     """Rendered; a flow without a description is its name."""
     sections = speak()
     assert section(sections, "Flow") == "Intake: Gets to know Zeta's customers."
-    assert section(sections, "Guideline") == "Find out who this is, for Zeta."
+    assert section(sections, "Guideline") == "Find out who this is."
     assert section(speak(flow=PLAIN), "Flow") == "plain"
 
 
-def test_a_template_may_use_the_run_s_input() -> None:
+def test_templates_may_use_the_run_s_input() -> None:
     """In what is told to a speaker."""
-    assert section(speak(guideline="About {{input.stage}}.", input={"stage": "offer"}), "Guideline") == "About offer."
-
-
-def test_without_a_prompt_the_guideline_is_what_the_step_calls_for() -> None:
-    """Collecting while something is pending, else answering."""
-    assert section(speak(guideline="", pending=(FIELDS["name"],)), "Guideline") == (
-        "Collect what is still missing below, in the flow of the conversation, one or two things per message."
-    )
-    assert section(speak(guideline=""), "Guideline") == (
-        "Answer the customer's message, in the flow of the conversation."
-    )
+    rule = FlowInstruction("They are at {{input.stage}}.")
+    assert section(speak(instructions=(rule,), input={"stage": "offer"}), "Instr").endswith(" They are at offer.")
 
 
 def test_k5_before_a_fixed_question_only_what_was_asked_is_answered() -> None:
@@ -259,7 +251,7 @@ def test_k5_before_a_fixed_question_only_what_was_asked_is_answered() -> None:
 def test_pending_fields_are_told_with_how_to_ask_for_them() -> None:
     """A step's own wording goes before the field's; one without any has no such line."""
     told = section(
-        speak(pending=(FIELDS["name"], FIELDS["size"], FIELDS["ok"]), asks={"size": "How many in {{context.brand}}?"}),
+        speak(pending=(FIELDS["name"], FIELDS["size"], FIELDS["ok"]), asks={"size": "How many in Zeta?"}),
         "Still to collect",
     )
     assert told.endswith(
@@ -359,9 +351,9 @@ def test_what_a_customer_wrote_is_never_rendered() -> None:
     """Braces in a message, in data and in what was sent stay braces."""
     sections = speak(
         text="{{context.brand}}", data={"name": "{{context.brand}}"}, said=(("{{context.brand}}", None),),
-        guideline="Greet {{data.name}}.",
+        guideline="Greet {{context.brand}}.", pending=(FIELDS["size"],), asks={"size": "{{context.brand}}?"},
     )  # fmt: skip
-    for heading in ("Customer's latest message", "Already known", "Already sent", "Guideline"):
+    for heading in ("Customer's latest message", "Already known", "Already sent", "Guideline", "Still to collect"):
         assert "{{context.brand}}" in section(sections, heading)
 
 
@@ -371,3 +363,9 @@ def test_any_number_of_instructions_may_come_and_go() -> None:
     for number in range(5000):
         rule = FlowInstruction(f"Rule {number}.")
         assert section(speak(made, instructions=(rule,)), "Instructions").endswith(f"Rule {number}.")
+
+
+def test_what_a_question_was_rendered_to_is_not_rendered_again() -> None:
+    """What a customer told may stand in it."""
+    asked = ToJudge(branches=(("r/s/0", "Is it {{context.brand}}?"),))
+    assert section(understand(asked), "Questions about this message") == "- q1: Is it {{context.brand}}?"

@@ -162,6 +162,14 @@ def test_spaces_inside_the_braces_are_free() -> None:
     assert rendered("{{ data.x }}{{data.x}}{{\tdata.x  }}", {"x": 1}) == "111"
 
 
+def test_a_value_that_is_too_deep_stays_a_placeholder() -> None:
+    """A list of lists of lists without end is no text."""
+    value: list[Any] = []
+    value.append(value)
+    assert rendered("{{data.v}}", {"v": value}) == "{{data.v}}"
+    assert rendered("{{data.v}}", {"v": [{"k": object()}]}) == "{{data.v}}"
+
+
 def test_values_are_not_rendered_again() -> None:
     """What a customer wrote stays a text, braces and all."""
     assert rendered("{{data.x}}", {"x": "{{context.secret}}"}, {"secret": "s"}) == "{{context.secret}}"

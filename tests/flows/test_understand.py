@@ -70,7 +70,7 @@ def test_l1_sections_in_order_closed_required_and_nullable() -> None:
     assert list(sections["branches"]["properties"]) == ["q1", "q2"]
     assert sections["fields"]["properties"] == {
         "company": {"type": ["string", "null"]},
-        "size": {"type": ["string", "null"], "description": "Size of the team", "enum": ["1-10", "11-50"]},
+        "size": {"type": ["string", "null"], "description": "Size of the team", "enum": ["1-10", "11-50", None]},
     }
     for each in objects(schema):
         assert each["additionalProperties"] is False

@@ -46,6 +46,7 @@ def shown(text: str) -> str:
         ('{"name":"Jo"}', ""),
         ('{"message":{"message":"no"}}', ""),
         ('{"message":["a"],"name":"b"}', ""),
+        ('{"message":}', ""),
         ('{"message":"","name":"b"}', ""),
         ('{"toolCalls":[{"toolName":"message","arguments":{"message":"no"}}],"message":"Let me see"}', "Let me see"),
         ('{"other":{"message":"no"},"message":"yes"}', "yes"),
@@ -127,7 +128,7 @@ def test_o5_a_fence_around_an_envelope_is_not_shown(opening: str) -> None:
     [
         '{"name": None, "message": "Hi"}', '{"name": Jo Smith, "message": "Hi"}', '{"message": "Hi",}',
         '{"name": "Jo" "message": "Hi"}', '{"size": 1.500, "message": "Hi" oops',
-        '{"name": "two\nlines", "message": "Hi"',
+        '{"name": "two\nlines", "message": "Hi"', '{"name":,"size": ,"message":"Hi"}',
     ],
 )  # fmt: skip
 def test_an_envelope_that_is_not_quite_json_is_one_all_the_same(text: str) -> None:
@@ -224,7 +225,7 @@ def test_a_fence_in_words_is_held_back_only_while_it_may_open_an_envelope() -> N
         "Hello", "  Hello\n", "{name} is a placeholder", "a { b", "oh no :{", "{{x}}", '"Hi"', "{'message': 'Hi'}",
         'Set {"a": 1} in the file.', '{"a": 1} is what you need', '{"a": 1, "b"} is not', '{"Hello"} she said', "``` x",
         "```python\nprint()\n```", "Use {x} and {y}.", '{"a": {"message": "x"}} is nested', "{'a': 1}", "{}, then",
-        '{"note": ' + "word " * 14 + '}"', "x" * 65 + "`", "x" * 65 + "```js",
+        '{"note": ' + "word " * 14 + '}"', "x" * 65 + "`", "x" * 65 + "```js", '{"a":, b',
     ],
 )  # fmt: skip
 def test_o6_plain_text_is_shown_as_it_is(text: str) -> None:

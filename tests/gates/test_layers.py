@@ -12,8 +12,8 @@ pytestmark = pytest.mark.integration
 
 MODULES = (
     "__main__", "agent", "cli/main", "conversation/content", "errors", "jsonio", "models/model", "net/transport",
-    "governance/rules", "host/host", "providers/local/client", "providers/offline/client",
-    "providers/openai_chat/client",
+    "flows/flow", "governance/rules", "host/host", "prompt/window", "providers/local/client",
+    "providers/offline/client", "providers/openai_chat/client",
     "providers/openai_compatible/vendors", "record/entry", "session/store", "stores/sqlite", "subturn", "sync",
     "telemetry/otel", "testing/scripted", "timing", "tools/tool", "turn/take",
 )  # fmt: skip
@@ -55,6 +55,7 @@ def test_imports_that_point_down_keep_every_contract(skeleton: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "line", "contract"),
     [
+        ("errors", "import onrecord.timing", "layers"),
         ("conversation/content", "import onrecord.record.entry", "layers"),
         ("tools/tool", "import onrecord.models.model", "layers"),
         ("turn/take", "import onrecord.agent", "layers"),

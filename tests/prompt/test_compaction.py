@@ -193,14 +193,24 @@ async def test_r6_a_window_that_would_open_on_a_result_grows() -> None:
     assert shows(model.requests[1])[1:3] == [("assistant", ""), ("tool", "ok")]
 
 
-@pytest.mark.parametrize("summary", [raises("overload"), raises("context"), "", " \n", [call("look")]])
-async def test_r7_without_a_summary_the_newest_that_fit_stay(summary: Any) -> None:
-    """The turn goes on, and the call is counted; an empty summary is none (case R7)."""
+@pytest.mark.parametrize(
+    ("summary", "why"),
+    [
+        (raises("overload"), "model-overload"),
+        (raises("context"), "model-context"),
+        ("", "empty"),
+        (" \n", "empty"),
+        ([call("look")], "empty"),
+    ],
+)
+async def test_r7_without_a_summary_the_newest_that_fit_stay(summary: Any, why: str) -> None:
+    """The turn goes on, the call is counted, and the record says why; an empty summary is none (case R7)."""
     model = ScriptedModel(call("look"), "Hello.", consult=[summary])
     result = await turn(agent_with(model, tools=[tool("look")]), history=dialogue(12))
     assert [spans(r) for r in model.requests[1:]] == [[(5, 13)], [(5, 14)]]
     assert (result.text, result.llm_calls) == ("Hello.", 3)
     assert evictions(result) == [("dropped", 5, 120, 70)]
+    assert [e.why for e in bodies(result, Evicted)] == [why]
 
 
 async def test_r7_a_window_too_large_alone_stays() -> None:

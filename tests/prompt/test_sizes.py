@@ -160,6 +160,14 @@ def test_a_picture_in_a_result_stays() -> None:
     ]
 
 
+def test_a_call_that_waits_has_no_result_to_shorten() -> None:
+    """The one beside it has."""
+    asked = ToolCall(id="c", wire_id="w", name="look")
+    held = called("", "01234567890")
+    told = "0123456789\n\n[Truncated: 11 chars total, showing first 10]"
+    assert short(Round(id="r", calls=(asked, *held.calls)))[0] == [(1, told)]
+
+
 def test_a_shorter_form_is_made_once() -> None:
     """The same objects each time, so that wire bytes made of them are found again, also in a log that was cut."""
     log: Log[Unit] = Log([called("", "01234567890")] * 2)

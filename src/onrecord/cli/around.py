@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from onrecord.agent import Agent
 from onrecord.cli.asking import ANSWER
 from onrecord.cli.hosted import shown_message
+from onrecord.cli.outcome_words import outcome_texts, why_unanswered
 from onrecord.cli.reply import Reply
 from onrecord.cli.sentences import answer_text
 from onrecord.cli.terminal import Screen, plural, quoted
@@ -45,8 +47,11 @@ def typed_before(said: Said | Answered) -> str:
     return f"{PROMPT}{said.content if isinstance(said.content, str) else plain_text(said.content)}"
 
 
-def show_end(agent: Agent[Any, Any], result: TurnResult[Any], reply: Reply) -> None:
-    """What the stream did not show: blocks, media, and how the turn ended when not with an answer."""
+def show_end(agent: Agent[Any, Any], result: TurnResult[Any], reply: Reply, *, outcomes: bool = False) -> None:
+    """What the stream did not show: blocks, media, and how the turn ended when not with an answer.
+
+    ``outcomes``: and a sentence for each step that flows took, and for what started and ended.
+    """
     screen = reply.screen
     for message in () if reply.said else result.messages:  # another process took the turn
         shown_message(screen, message)
@@ -58,13 +63,18 @@ def show_end(agent: Agent[Any, Any], result: TurnResult[Any], reply: Reply) -> N
                 screen.line(f"  [{entry.body.media}]", dim=True)
     if result.status == "interrupted":
         screen.line(_cut_short(result, said=reply.said), dim=True)
-    elif result.status == "silent":
-        screen.line("  no answer", dim=True)
-    elif result.status in {"ignored", "deferred"}:
-        why = "; ".join(line.message or line.code or line.kind for line in result.lines)
-        screen.line(f"  {result.status}{f': {why}' if why else ''}", dim=True)
+    elif result.status in {"silent", "ignored", "deferred"}:
+        why = why_unanswered(result, _when)
+        ended = "no answer" if result.status == "silent" else result.status
+        screen.line(f"  {ended}{f': {why}' if why else ''}", dim=True)
+    for told in outcome_texts(result, _when) if outcomes else ():
+        screen.line(f"    {told}", dim=True)
     if result.status == "answered" and agent.spec.output is not str:
         _show_output(result, screen)
+
+
+def _when(at: datetime) -> str:
+    return f"{at.astimezone():%Y-%m-%d %H:%M}"
 
 
 def _cut_short(result: TurnResult[Any], *, said: bool) -> str:

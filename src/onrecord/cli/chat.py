@@ -17,7 +17,7 @@ With --store the session is kept in a SQLite file, and the same --session goes o
 EPILOG = f"""\
 In the chat:
   Ctrl-C     stops the reply that is streaming; at the prompt it ends the chat, as Ctrl-D does
-  /help      lists the commands: /record, /why, /answer, /quit
+  /help      lists the commands: /record, /why, /answer, /outcomes, /quit
 
 Without a terminal each line of standard input is one message; an open question is answered by the next line,
 and Ctrl-C ends the chat once what was said until then is kept.
@@ -42,6 +42,9 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--session", metavar="ID", default="default", help="which session to go on with (%(default)s)")
     parser.add_argument("--store", metavar="FILE", help="the SQLite file that keeps sessions; made when there is none")
     parser.add_argument("--model", metavar="NAME", help="another model, such as openai:gpt-5-mini or local:model.gguf")
+    parser.add_argument(
+        "--outcomes", action="store_true", help="below each reply, what the steps of flows came to (/outcomes in it)"
+    )
     parser.set_defaults(run=run, parser=parser)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import onrecord
-from onrecord.cli import chat, inbox_rows, models, record, replay, store_files, worker
+from onrecord.cli import chat, flows, inbox_rows, models, record, replay, store_files, worker
 from onrecord.cli.command import AS_WRITTEN
 from onrecord.cli.failure import EXIT_CODES, INTERRUPTED, PIPE, USAGE, aside, debugging, let_go, tell
 
@@ -20,6 +20,7 @@ EXAMPLES = """\
 examples:
   onrecord chat examples/hotel.py:agent                     talk to an agent; nothing is kept
   onrecord chat hotel:agent --store talk.db --session ana   keep the session, and go on with it later
+  onrecord flows draw hotel.py:agent                        its flows as a diagram
   onrecord record show talk.db ana                          what happened, entry by entry
   onrecord record why talk.db ana last                      why the last answer came about
   onrecord models                                           what can be used here, and what is missing
@@ -113,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"onrecord {onrecord.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (chat, worker, record, replay, store_files, inbox_rows, models):
+    for command in (chat, flows, worker, record, replay, store_files, inbox_rows, models):
         command.declare(commands, shared)
     return parser
 

@@ -58,6 +58,7 @@ def talk(args: argparse.Namespace) -> int:
     screen = Screen()
     store = _opened(args.store, agent)
     chat = Talk(agent, store, SessionKey(args.session), screen, Keyboard(screen), debug=debugging(args))
+    chat.outcomes = args.outcomes
     with asyncio.Runner() as runner:
         chat.runner = runner
         try:
@@ -97,6 +98,7 @@ class Talk:
         self.private: dict[str, str] = {}
         self.failed = False
         self.interrupted = False
+        self.outcomes = False
 
     @property
     def code(self) -> int:
@@ -203,6 +205,9 @@ class Talk:
                 self._tell(error)
         elif command == "/answer" and self.session is not None:  # at the answer's own prompt
             put(self.screen, self.session, form_of(self.session), self.private)
+        elif command == "/outcomes":
+            self.outcomes = not self.outcomes
+            self.screen.line(f"  outcomes are {'shown' if self.outcomes else 'not shown'} from here on", dim=True)
         elif command == "/later":
             self.screen.line("  no question is open", dim=True)
         elif command in {"/help", "/?"}:
@@ -295,7 +300,7 @@ class Talk:
                 waiting.cancel()  # else it would speak up in the middle of the next turn
             reply.end()
             if result is not None:
-                show_end(self.agent, result, reply)
+                show_end(self.agent, result, reply, outcomes=self.outcomes)
                 await self.host.was_shown(result.messages)
                 if result.changed and result.session is not None:
                     self.session, self.private = result.session, dict(result.private)

@@ -2,6 +2,7 @@
 
 from onrecord.flows.actions import Defer, Failed, Ok, Skipped
 from onrecord.flows.direct import Flows
+from onrecord.flows.drawing import Drawing, drawn, to_dot, to_mermaid
 from onrecord.flows.fields import Field, coerce_field, merge_field_groups
 from onrecord.flows.flow import Event, Flow, Idle
 from onrecord.flows.flow_json import from_spec, to_spec
@@ -15,6 +16,7 @@ from onrecord.flows.history_events import (
     user_message,
 )
 from onrecord.flows.instructions import FlowInstruction
+from onrecord.flows.migrate import check_session, import_change, import_session
 from onrecord.flows.outcomes import OUTCOME_MESSAGES
 from onrecord.flows.predicates import PredContext
 from onrecord.flows.spec_schema import flow_spec_schema
@@ -33,6 +35,7 @@ __all__ = (
     "Cooldown",
     "Defer",
     "Do",
+    "Drawing",
     "Event",
     "Failed",
     "Field",
@@ -59,13 +62,19 @@ __all__ = (
     "WaitEvent",
     "Waiting",
     "assistant_message",
+    "check_session",
     "coerce_field",
+    "drawn",
     "events_to_history",
     "flow_spec_schema",
     "from_spec",
     "history_to_events",
+    "import_change",
+    "import_session",
     "merge_field_groups",
     "system_message",
+    "to_dot",
+    "to_mermaid",
     "to_spec",
     "tool_message",
     "user_message",

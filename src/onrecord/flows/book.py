@@ -88,7 +88,8 @@ class BookStep(Struct, frozen=True, kw_only=True):
 class BookFlow(Struct, frozen=True, kw_only=True):
     """A flow with its steps by id and its triggers by kind.
 
-    ``anywhere`` are the fields that may be taken from any message while the flow has the floor or could take it.
+    ``anywhere`` are the fields that may be taken from any message while the flow has the floor or could take it;
+    ``phrased`` and ``catching`` its message triggers, with phrases and without.
     """
 
     id: str
@@ -100,6 +101,9 @@ class BookFlow(Struct, frozen=True, kw_only=True):
     anywhere: tuple[FieldSpec, ...]
     guides: tuple[Guide, ...]
     free: frozenset[str]
+    in_session: bool
+    phrased: tuple[BookTrigger, ...]
+    catching: tuple[BookTrigger, ...]
 
     def of(self, kind: str) -> tuple[BookTrigger, ...]:
         """Its triggers of a kind, in their order."""
@@ -119,6 +123,7 @@ class BookFlow(Struct, frozen=True, kw_only=True):
 class Book(Struct, frozen=True, kw_only=True):
     """All flows of an agent, by id and by what starts them; every tuple is in the agent's order."""
 
+    name: str
     flows: Mapping[str, BookFlow]
     routed: tuple[BookFlow, ...]
     open: tuple[BookFlow, ...]
@@ -155,8 +160,8 @@ class Book(Struct, frozen=True, kw_only=True):
                 events[name] = (*events.get(name, ()), flow)
         return cls(
             flows={flow.id: flow for flow in made},
-            routed=tuple(flow for flow in made if any(not t.is_open for t in flow.of("message"))),
-            open=tuple(flow for flow in made if any(t.is_open for t in flow.of("message"))),
+            routed=tuple(flow for flow in made if flow.phrased),
+            open=tuple(flow for flow in made if flow.catching),
             mentioned=tuple(flow for flow in made if flow.of("mention")),
             silent=tuple(flow for flow in made if flow.of("silence")),
             by_event=events,
@@ -205,6 +210,9 @@ def _flow(flow: Flow, fields: Mapping[str, FieldSpec], conditions: Mapping[str, 
         anywhere=tuple(fields[slug] for slug in listed if fields[slug].extract == "anywhere"),
         guides=guides(flow.instructions, fields=fields, conditions=conditions, where=where),
         free=frozenset(spec.slug for spec in first.collect) if first is not None and free else frozenset(),
+        in_session=flow.anchor == "session",
+        phrased=tuple(trigger for trigger in triggers.get("message", ()) if not trigger.is_open),
+        catching=tuple(trigger for trigger in triggers.get("message", ()) if trigger.is_open),
     )  # fmt: skip
 
 

@@ -54,11 +54,11 @@ async def choices(play: Play) -> Choices:
     suspended = {run.flow_id for run in play.runs.values() if run.status == "suspended"}
     if not play.floor_taken:
         for flow in book.routed:
-            trigger = await _passing(play, flow, catch_all=False, again=flow.id in suspended)
+            trigger = await _passing(play, flow, flow.phrased, again=flow.id in suspended)
             if trigger is not None:
                 eligible[flow.id] = trigger
         for flow in book.open if asker is None else ():
-            trigger = await _passing(play, flow, catch_all=True, again=False)
+            trigger = await _passing(play, flow, flow.catching, again=False)
             if trigger is not None:
                 catch_all = (flow, trigger)
                 break
@@ -74,11 +74,9 @@ async def choices(play: Play) -> Choices:
     return Choices(eligible=eligible, catch_all=catch_all, mentioned=tuple(mentioned), lone=lone, floor=floor)
 
 
-async def _passing(play: Play, flow: BookFlow, *, catch_all: bool, again: bool) -> BookTrigger | None:
-    """The first message trigger of a flow that lets it begin now, among those with phrases or without."""
-    for trigger in flow.of("message"):
-        if trigger.is_open != catch_all:
-            continue
+async def _passing(play: Play, flow: BookFlow, triggers: tuple[BookTrigger, ...], *, again: bool) -> BookTrigger | None:
+    """The first of a flow's message triggers that lets it begin now."""
+    for trigger in triggers:
         nonce = play.key if trigger.always else ""
         if not again and play.blocked(flow, trigger, nonce) is not None:
             continue
@@ -98,13 +96,12 @@ async def understand(play: Play, found: Choices) -> tuple[Judged, tuple[FieldSpe
     if play.silenced is not None and not play.silenced.understand:
         return NOTHING, ()
     to_judge = _to_judge(play, found)
-    if not _is_worth_it(to_judge):
+    if not to_judge.needs_a_call:
         return NOTHING, ()
     turn = play.turn
     sections = play.book.prompts.understand(
         to_judge, name=turn.spec.name, text=play.text, data=turn.data, context=turn.context
     )
-    play.flush()
     query = Query(key="understand", pieces=pieces(sections), shape=understand_shape(to_judge), carries_input=True)
     judged = await play.stage.judge(query)
     if not judged.usable:
@@ -115,11 +112,6 @@ async def understand(play: Play, found: Choices) -> tuple[Judged, tuple[FieldSpe
 def pieces(sections: list[str]) -> tuple[Piece, ...]:
     """Sections of a prompt as pieces of the turn's text, in their order."""
     return tuple(Piece(source="flows", text=text, rank=at, place="turn") for at, text in enumerate(sections))
-
-
-def _is_worth_it(to_judge: ToJudge) -> bool:
-    rivals = [flow for flow in to_judge.candidates if flow is not to_judge.floor]
-    return bool(rivals or to_judge.mentions or to_judge.branches or to_judge.fields)
 
 
 def _to_judge(play: Play, found: Choices) -> ToJudge:

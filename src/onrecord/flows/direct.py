@@ -51,12 +51,11 @@ class Flows:
     model sees. ``events``: names, or names with their `Event`. ``conditions``: functions of (context, argument) for
     gates written as JSON. ``instructions``: rules for every reply. ``idle``: who answers when no flow has the floor, or
     ``"silent"``. ``business_hours(at, context)`` moves an instant to when business is open. ``lone_flow``: whether the
-    only flow that could take a message starts without being scored.
+    only flow that could take a message starts without being scored. ``name``: whose runs these are, where several
+    agents with flows share a session (``Host(agents=...)``); flow ids are unique in a session.
 
     Raises FlowInvalid when a flow names what there is not, or cannot run; what is only doubtful is in ``warnings``.
     """
-
-    name = "flows"
 
     def __init__(
         self, *flows: Flow, fields: type | Mapping[str, Field | Mapping[str, Json]] | None = None, persona: str = "",
@@ -65,9 +64,11 @@ class Flows:
         instructions: Sequence[FlowInstruction] = (), idle: Idle | Literal["silent"] = Idle(),  # noqa: B008 - a frozen value
         business_hours: Callable[[datetime, Any], datetime] | None = None,
         lone_flow: Literal["start", "score"] = "start",
+        name: str = "flows",
     ) -> None:  # fmt: skip
         if lone_flow not in ("start", "score"):
             raise FlowInvalid(f"lone_flow must be start or score, got {lone_flow!r}")
+        self.name = name
         self.declared = tuple(flows)
         self.fields = fields_of(fields)
         named = {tool.id: tool for tool in actions}
@@ -77,8 +78,8 @@ class Flows:
         self.warnings = _validated(self.declared, self.fields, named, happen, judged)
         speaker = None if idle == "silent" else idle
         self._book = Book.of(
-            self.declared, fields=self.fields, conditions=judged, instructions=tuple(instructions), idle=speaker,
-            actions=named, events=happen, business_hours=business_hours, scores_lone=lone_flow == "score",
+            self.declared, name=name, fields=self.fields, conditions=judged, instructions=tuple(instructions),
+            idle=speaker, actions=named, events=happen, business_hours=business_hours, scores_lone=lone_flow == "score",
             prompts=Prompts(
                 flows=self.declared, fields=self.fields, persona=persona, goal=goal, knowledge=knowledge,
                 instructions=tuple(instructions),

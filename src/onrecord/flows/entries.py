@@ -9,7 +9,17 @@ from onrecord.flows.outcomes import EndReason
 from onrecord.flows.state import Bucket, FlowState, Held, Run, bucket_key
 from onrecord.record.entry import Body, Entry
 
-__all__ = ("BODIES", "FLOWS", "FlowsFold", "LineSentOnce", "RunEnded", "RunMoved", "RunStarted", "TurnHeld")
+__all__ = (
+    "BODIES",
+    "FLOWS",
+    "FlowsFold",
+    "FlowsImported",
+    "LineSentOnce",
+    "RunEnded",
+    "RunMoved",
+    "RunStarted",
+    "TurnHeld",
+)
 
 
 class RunStarted(Body, frozen=True, gc=False, kw_only=True, tag="run.started"):
@@ -50,7 +60,13 @@ class TurnHeld(Body, frozen=True, gc=False, kw_only=True, tag="run.held"):
     held: Held | None = None
 
 
-BODIES: tuple[type[Body], ...] = (RunStarted, RunMoved, RunEnded, LineSentOnce, TurnHeld)
+class FlowsImported(Body, frozen=True, gc=False, kw_only=True, tag="run.imported"):
+    """Runs and claims of a session that came from elsewhere, as they stood there."""
+
+    state: FlowState
+
+
+BODIES: tuple[type[Body], ...] = (RunStarted, RunMoved, RunEnded, LineSentOnce, TurnHeld, FlowsImported)
 
 
 class FlowsFold:
@@ -80,7 +96,7 @@ class FlowsFold:
             return _with(state, sent={**state.sent, body.key: body.at})
         if isinstance(body, TurnHeld):
             return _with(state, held=body.held)
-        return state
+        return body.state if isinstance(body, FlowsImported) else state
 
 
 def _with(state: FlowState, **changes: object) -> FlowState:

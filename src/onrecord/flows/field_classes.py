@@ -90,9 +90,8 @@ def _schema(name: str, hint: Any) -> Mapping[str, Json]:
     kinds = schema.get("type")
     if isinstance(kinds, list):
         kinds = next((kind for kind in kinds if kind != "null"), None)
-    choices = [choice for choice in schema.get("enum", ()) if choice is not None]
-    if kinds is None and choices:
-        kinds = "string" if all(isinstance(choice, str) for choice in choices) else "number"
+    told = schema.get("enum", [schema["const"]] if "const" in schema else ())
+    choices = [choice for choice in told if choice is not None]
     if kinds not in TYPES:
         raise FlowInvalid(f"field {quoted(name)} has type {shown_name(hint)}", hint=_HINT)
     return {**schema, "type": kinds, "enum": choices}

@@ -138,7 +138,8 @@ def _property(spec: FieldSpec, *, nullable: bool) -> dict[str, Json]:
     if spec.about:
         made["description"] = spec.about
     if spec.enum:
-        made["enum"] = list(spec.enum)
+        # Without null among them a model that is held to the schema would have to pick one that nobody said.
+        made["enum"] = [*spec.enum, None] if nullable else list(spec.enum)
     if spec.items is not None:
         made["items"] = _property(spec.items, nullable=False)
     return made

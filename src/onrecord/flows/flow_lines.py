@@ -14,7 +14,7 @@ from onrecord.flows.phrases import Phrases, phrases
 from onrecord.flows.template import Template, compile_template
 from onrecord.flows.triggers import OnMention, OnMessage
 
-__all__ = ("FlowLines", "lines_of", "templates_of")
+__all__ = ("FlowLines", "lines_of")
 
 _KEPT = 4096
 _LINES: dict[int, tuple[Flow, FlowLines]] = {}
@@ -45,13 +45,8 @@ def lines_of(flow: Flow) -> FlowLines:
     return held[1]
 
 
-def templates_of(texts: Sequence[str]) -> tuple[Template, ...]:
-    """The texts, compiled."""
-    return tuple(compile_template(text) for text in texts)
-
-
 def _compiled(flow: Flow) -> FlowLines:
-    described = templates_of([flow.description] if flow.description else [])
+    described = _compile([flow.description] if flow.description else [])
     named: tuple[str | Joined, ...] = (f" — {flow.name}", Joined(": ", described))
     asked, mentioned = _first(flow, OnMessage), _first(flow, OnMention)
     wanted = phrases(asked.phrases) if asked else Phrases()
@@ -59,17 +54,21 @@ def _compiled(flow: Flow) -> FlowLines:
     return FlowLines(
         candidate=passage((
             *named,
-            Joined("\n   The customer: ", templates_of(wanted.counts), "; "),
-            Joined("\n   Score 0 when: ", templates_of(wanted.excludes), "; "),
+            Joined("\n   The customer: ", _compile(wanted.counts), "; "),
+            Joined("\n   Score 0 when: ", _compile(wanted.excludes), "; "),
         )),
         mention=passage((
             *named,
-            Joined("\n  Counts when: ", templates_of(noticed.counts), "; "),
-            Joined("\n  Does not count when: ", templates_of(noticed.excludes), "; "),
+            Joined("\n  Counts when: ", _compile(noticed.counts), "; "),
+            Joined("\n  Does not count when: ", _compile(noticed.excludes), "; "),
         )),
         about=passage((Joined("\n", described),)),
         extract=tuple(params_of(mentioned.extract).values()) if mentioned else (),
     )  # fmt: skip
+
+
+def _compile(texts: Sequence[str]) -> tuple[Template, ...]:
+    return tuple(compile_template(text) for text in texts)
 
 
 def _first(flow: Flow, kind: type[Named]) -> Named | None:

@@ -38,7 +38,7 @@ def got(value: object) -> str:
 
 def nearest(name: object, names: Iterable[str]) -> str:
     """A hint towards a right name: the most similar one, or all of them where they are few."""
-    known = list(names)
+    known = sorted(names) if isinstance(names, (set, frozenset)) else list(names)  # sets differ by process
     near = get_close_matches(name[:LONGEST], known, n=1) if isinstance(name, str) else []
     if near:
         return f"did you mean {quoted(near[0])}?"
@@ -54,6 +54,6 @@ def invalid(where: str, what: str, hint: str = "") -> FlowInvalid:
 
 
 def unknown(where: str, kind: str, name: object, names: Iterable[str], place: str = "") -> FlowInvalid:
-    """The error for a name that nothing has: ``unknown field "nmae" in collect``."""
+    """The error for a name that nothing has: ``unknown field "naame" in collect``."""
     told = f"unknown {kind} {quoted(name)}" + (f" in {place}" if place else "")
     return invalid(where, told, nearest(name, names))

@@ -36,15 +36,15 @@ TALKS = ("prompt", "collect")
 class Play:
     """One turn of flows, mutable, with one owner.
 
-    ``runs`` are the live ones in the order in which they started; changes of them are filed by `flush`, before every
-    verb that may pause and at the end. ``floor`` is the run whose turn it is, ``floor_taken`` whether it took the floor
+    ``runs`` are the live ones in the order in which they started; changes of them are filed by `flush`, once, when
+    the turn is settled or pauses. ``floor`` is the run whose turn it is, ``floor_taken`` whether it took the floor
     by itself, so that nothing is routed. ``speaker`` is the run that is about to talk; ``said`` and ``speakers`` are
     what went out and which runs said it. ``over``: speaking is over, whoever asks now waits for the next message.
     """
 
     def __init__(self, book: Book, turn: Turn, stage: Stage) -> None:
         self.book, self.turn, self.stage, self.now = book, turn, stage, turn.now
-        self.runs: dict[str, Run] = {run.id: run for run in turn.state(FLOWS).runs}
+        self.runs: dict[str, Run] = {run.id: run for run in turn.state(FLOWS).runs if run.of == book.name}
         self.silenced = turn.option(Silenced)
         self.options = turn.option(FlowOptions) or NO_OPTIONS
         self.is_message = isinstance(turn.input, Said)
@@ -58,6 +58,7 @@ class Play:
         self.delays: dict[str, int] = {}
         self.queue: list[str] = []
         self.question: Question | None = None
+        self._session = turn.session.key.id
         self._dirty: dict[str, None] = {}
 
     # ---- reading
@@ -93,9 +94,14 @@ class Play:
 
     def blocked(self, flow: BookFlow, trigger: BookTrigger | None, nonce: str) -> OutcomeCode | None:
         """Why a claim stops a flow from beginning, here or in another session of the same customer."""
+        state = self.turn.state(FLOWS)
+        if not self.options.claims.held:  # most flows of a session have never begun: that is known at once
+            anchor = self._session if flow.in_session else self.anchor(flow).key
+            if f"{flow.id}:{anchor}" not in state.buckets:
+                return None
         cooldown = None if trigger is None else trigger.cooldown
         return blocked(
-            claimed_at(self.turn.state(FLOWS), self.options, flow, self.anchor(flow).key, nonce), self.now,
+            claimed_at(state, self.options, flow, self.anchor(flow).key, nonce), self.now,
             cooldown=cooldown,
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from onrecord.flows.envelope import wire_names
 from onrecord.flows.fields import FieldSpec, field_line, is_known
 from onrecord.flows.flow import Flow
-from onrecord.flows.flow_lines import lines_of, templates_of
+from onrecord.flows.flow_lines import lines_of
 from onrecord.flows.instructions import FlowInstruction
 from onrecord.flows.knowledge import knowledge_section
 from onrecord.flows.steps import Collect, Talk
@@ -31,12 +31,11 @@ Situation = Literal["", "speak_first", "answer_pending"]
 class Told(Struct, frozen=True, kw_only=True):
     """What a speaker is told.
 
-    ``flow`` and ``step`` are None for the idle speaker. ``guideline`` is a template (empty: what the step calls for),
-    and so are ``asks``, the wordings of a step by slug. ``pending`` are the fields still to get. ``fixed_after`` is the
-    question that goes out after the reply, as it goes out: it is not rendered here. ``instructions`` are those that
-    apply now. ``text`` is what the customer wrote, ``situation`` why there is a reply without it. ``said`` went out in
-    this turn before: texts, each with the slug of its media. ``wire`` are the keys of pending fields in the envelope
-    (empty: those of `wire_names`).
+    ``flow`` and ``step`` are None for the idle speaker. ``guideline``, ``asks`` (the step's own wordings by slug) and
+    ``fixed_after`` (the question that goes out after the reply) come rendered: what a customer told stands in them, and
+    is never rendered again. ``pending`` are the fields still to get, ``wire`` their keys in the envelope (empty: those
+    of `wire_names`). ``instructions`` are those that apply now. ``text`` is what the customer wrote, ``situation`` why
+    there is a reply without it. ``said`` went out in this turn before: texts, each with the slug of its media.
     """
 
     name: str
@@ -99,11 +98,11 @@ class Prompts:
         sections = (
             self._identity(name, data, context) if self._templated else "",
             _TASK,
-            _current(asked, frame, data, context) if asked.floor else "",
+            _current(asked.floor, asked, frame, data, context) if asked.floor else "",
             self._known(data, ""),
             f"{_FLOWS}{flows}\n\n{_BANDS}" if flows else "",
             f"{_MENTIONS}{mentions}" if mentions else "",
-            _questions(asked.branches, data, context),
+            _questions(asked.branches),
             f"{_DETAILS}{frame.details}" if frame.details else "",
             f'{_LATEST}\n"""\n{text}\n"""' if text.strip() else "",
             frame.output,
@@ -115,7 +114,7 @@ class Prompts:
         pending = () if told.fixed_after else told.pending
         sections = (
             self._identity(told.name, told.data, told.context, told.input) if self._templated else "",
-            _flow(told) if told.flow else "",
+            _flow(told.flow, told) if told.flow else "",
             _guideline(told),
             _to_collect(told, pending) if pending else "",
             self._known(told.data, _NEVER_AGAIN) if told.flow else "",
@@ -202,10 +201,8 @@ _DETAILS = """## Details the customer may have given
 Take only what was actually said in this message, never a guess; null otherwise."""
 
 
-def _current(asked: ToJudge, frame: Frame, data: Data, context: object) -> str:
-    flow, step = asked.floor, asked.floor_step
-    if flow is None:
-        return ""
+def _current(flow: Flow, asked: ToJudge, frame: Frame, data: Data, context: object) -> str:
+    step = asked.floor_step
     called = frame.flow_names.get(flow.id)
     lines = [f'## Current flow\n"{flow.name}" ({called or flow.id}){lines_of(flow).about.render(data, context)}']
     if step is not None:
@@ -215,17 +212,15 @@ def _current(asked: ToJudge, frame: Frame, data: Data, context: object) -> str:
     return "\n".join((*lines, _SCORED) if called else lines)
 
 
-def _questions(branches: Sequence[tuple[str, str]], data: Data, context: object) -> str:
+def _questions(branches: Sequence[tuple[str, str]]) -> str:
     if not branches:
         return ""
-    texts = [template.render(data, context).strip() for template in templates_of([text for _, text in branches])]
-    return "\n".join(("## Questions about this message", *(f"- q{n}: {text}" for n, text in enumerate(texts, 1))))
+    lines = (f"- q{number}: {text.strip()}" for number, (_, text) in enumerate(branches, 1))
+    return "\n".join(("## Questions about this message", *lines))
 
 
 # ---- speak -----------------------------------------------------------------------------------------------------------
 _GUIDELINE = "## Guideline for your reply (adapt to the conversation)"
-_COLLECTING = "Collect what is still missing below, in the flow of the conversation, one or two things per message."
-_ANSWERING = "Answer the customer's message, in the flow of the conversation."
 _BEFORE_A_QUESTION = (
     "Answer what the customer asked, and nothing else. Ask nothing yourself. Right after your reply this question goes "
     "out word for word, so do not ask it or anything like it:"
@@ -255,10 +250,7 @@ Call a tool when you need what it returns or does, before you say so. Never tell
 returned."""
 
 
-def _flow(told: Told) -> str:
-    flow = told.flow
-    if flow is None:
-        return ""
+def _flow(flow: Flow, told: Told) -> str:
     about = compile_template(flow.description).render(told.data, told.context, told.input).strip()
     return f"## Flow\n{flow.name}: {about}" if about else f"## Flow\n{flow.name}"
 
@@ -266,9 +258,7 @@ def _flow(told: Told) -> str:
 def _guideline(told: Told) -> str:
     if told.fixed_after:
         return f'{_GUIDELINE}\n{_BEFORE_A_QUESTION}\n"{told.fixed_after}"'
-    text = compile_template(told.guideline).render(told.data, told.context, told.input).strip()
-    if not told.guideline and told.step is not None:
-        text = _COLLECTING if told.pending else _ANSWERING
+    text = told.guideline.strip()
     return f"{_GUIDELINE}\n{text}" if text else _GUIDELINE
 
 
@@ -276,8 +266,9 @@ def _to_collect(told: Told, pending: Sequence[FieldSpec]) -> str:
     lines = [_TO_COLLECT]
     for spec in pending:
         lines.append(f"- {field_line(spec)}")
-        ask = compile_template(told.asks.get(spec.slug) or spec.ask)
-        if text := ask.render(told.data, told.context, told.input).strip():
+        own = told.asks.get(spec.slug)
+        ask = own or compile_template(spec.ask).render(told.data, told.context, told.input)
+        if text := ask.strip():
             lines.append(f"  How to ask: {text}")
     return "\n".join(lines)
 

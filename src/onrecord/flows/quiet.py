@@ -50,7 +50,7 @@ def pending_wakes(
     parked = [
         Wake(key=run.waiting.key, at=run.waiting.until)
         for run in state.runs
-        if run.waiting is not None and run.waiting.until is not None
+        if run.of == book.name and run.waiting is not None and run.waiting.until is not None
     ]
     return (*parked, *_silences(book, state, session, now, context, options))
 

@@ -111,8 +111,8 @@ async def _brief(play: Play, run: Run, flow: BookFlow, step: BookStep, pending: 
     turn, data = play.turn, play.turn.data
     roots = (data, turn.context, run.input)
     tools = flow.declared.tools if step.declared.tools is None else step.declared.tools  # type: ignore[union-attr]  # talk steps have tools
-    guideline = step.text.render(*roots) if step.text is not None else ASK_ON if pending else ANSWER_ON
     question = step.question.render(*roots) if play.answers and step.question is not None else ""
+    guideline = step.text.render(*roots) if step.text is not None else ASK_ON if pending else ANSWER_ON
     told = Told(
         name=turn.spec.name, flow=flow.declared, step=step.declared, guideline=guideline,  # type: ignore[arg-type]  # a talk step
         pending=pending, asks={slug: text.render(*roots) for slug, text in step.asks.items()},
@@ -161,7 +161,6 @@ async def _standing(play: Play, run: Run | None, guides: Iterable[Guide]) -> tup
 async def _spoken(play: Play, brief: Brief) -> Said:
     """One speak call. A model that fails, and a reply without words, is a failure to be told; nothing is raised."""
     before = play.turn.llm_calls
-    play.flush()
     try:
         spoken = await play.stage.speak(brief)
     except ModelError as error:
@@ -230,9 +229,9 @@ async def _idle_speaks(play: Play) -> None:
         return
     prompt = play.book.idle_prompt.render(turn.data, turn.context)
     told = Told(
-        name=turn.spec.name, flow=None, step=None, guideline=prompt, pending=(), asks={}, wire={}, fixed_after="",
+        name=turn.spec.name, guideline=prompt,
         instructions=await _standing(play, None, (*play.book.guides, *play.book.idle_guides)), text=play.text,
-        situation="", said=tuple(play.said), data=turn.data, context=turn.context, input=None,
+        said=tuple(play.said), data=turn.data, context=turn.context,
         offers_tools=_offers(play, idle.tools),
     )  # fmt: skip
     brief = Brief(

@@ -16,6 +16,18 @@ __all__ = ("flow_spec_schema",)
 
 Schema = dict[str, Json]
 
+_OF_SCHEMAS = (
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "contains",
+    "items",
+    "not",
+    "oneOf",
+    "prefixItems",
+    "propertyNames",
+)
+
 _TEXT: Schema = {"type": "string"}
 _FLAG: Schema = {"type": "boolean"}
 _DURATION: Schema = {"type": "string", "description": 'A number and one unit: "30s", "5m", "24h" or "1.5d"'}
@@ -148,7 +160,7 @@ class _Parameters:
     def whole(self) -> Schema:
         for name, inner in (self.schema.get("$defs") or {}).items():
             self.definitions[f"{self.name}_{name}"] = self._part(inner)
-        made: Schema = self._part({word: value for word, value in self.schema.items() if word != "$defs"})
+        made: Schema = self._part(self.schema)
         return made
 
     def _part(self, schema: Any) -> Any:
@@ -160,9 +172,11 @@ class _Parameters:
         for word, value in schema.items():
             if word == "$ref" and isinstance(value, str):
                 made[word] = self._pointer(value)
-            elif word in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "not"):
+            elif word in _OF_SCHEMAS:
                 made["anyOf" if word == "oneOf" else word] = self._part(value)
-            elif word not in ("default", "properties", "required"):
+            elif word in ("definitions", "patternProperties") and isinstance(value, Mapping):
+                made[word] = {name: self._part(inner) for name, inner in value.items()}
+            elif word not in ("$defs", "default", "properties", "required"):
                 made[word] = value
         if isinstance(properties := schema.get("properties"), Mapping):
             required = schema.get("required") or ()

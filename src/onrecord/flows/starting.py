@@ -57,8 +57,8 @@ async def start(
 def _run(play: Play, flow: BookFlow, kind: TriggerKind, key: str, *, always: bool) -> Run:
     anchor = play.anchor(flow).key
     return Run(
-        id=run_id(flow.id, key), flow_id=flow.id, anchor=anchor, started_at=play.now, trigger_kind=kind,
-        trigger_key=key, dedupe_key=claim_key(flow.id, anchor, key if always else ""),
+        id=run_id(flow.id, key), of=play.book.name, flow_id=flow.id, anchor=anchor, started_at=play.now,
+        trigger_kind=kind, trigger_key=key, dedupe_key=claim_key(flow.id, anchor, key if always else ""),
     )  # fmt: skip
 
 

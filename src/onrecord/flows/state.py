@@ -37,9 +37,10 @@ class Waiting(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One live execution of a flow.
 
-    ``step_id`` is None before the first step. ``asked`` counts how often each field was asked for in this run, and
-    ``visits`` how often each step was entered. ``failures`` counts the model calls of the present visit that failed
-    in a row, ``sent`` the messages of that visit, ``talked`` is the talk step that it took last, ``acted`` whether it
+    ``of`` names the director it belongs to, ``step_id`` is None before the first step. ``asked`` counts how often each
+    field was asked for in this run, and ``visits`` how often each step was entered. ``failures`` counts the model calls
+    of the present visit that failed in a row, ``sent`` the messages of that visit, ``talked`` is the talk step that it
+    took last, ``acted`` whether it
     has done anything at all.
     """
 
@@ -60,6 +61,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     waiting: Waiting | None = None
     asked: Mapping[str, int] = {}
     visits: Mapping[str, int] = {}
+    of: str = "flows"
     failures: int = 0
     sent: int = 0
     talked: str = ""

@@ -198,7 +198,6 @@ async def ask_fixed(play: Play, run: Run, step: BookStep) -> None:
 async def _say(play: Play, run: Run, step: BookStep, text: str, *, after_ms: int, media: str | None = None) -> bool:
     """Says a line under the run's next key, after the waits that ride on it. False when a rule refused it."""
     key = next_message_key(run)
-    play.flush()
     try:
         await play.stage.say(
             text, key=key, message_key=key, after_ms=after_ms + play.delays.pop(run.id, 0), media=media,
@@ -245,7 +244,6 @@ async def _do(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
         await _done(play, run, flow, step, Failed(f'unknown action "{do.action}"'))
         return
     params = cast("dict[str, Any]", render_deep(do.args, play.turn.data, play.turn.context, run.input))
-    play.flush()
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key, silenced=play.reason, key=key)
     acted = await play.stage.act(tool, params, key=key, scope=scope)
     if acted.asked is not None:

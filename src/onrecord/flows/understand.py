@@ -37,8 +37,9 @@ class ToJudge(Struct, frozen=True, kw_only=True):
 
     ``floor`` is the flow whose run is asking, ``floor_step`` its talk step and ``pending`` what that still wants.
     ``candidates`` may be wanted, the floor's flow first among them; ``mentions`` may be mentioned. ``branches`` are
-    questions with their address, ``fields`` what may have been told. ``asks``: whether the customer asks something.
-    Flows and fields are the declared ones themselves, not copies: by them what was compiled is found again.
+    the addresses of questions with their texts, rendered; ``fields`` are what may have been told. ``asks``: whether the
+    customer asks something. Flows and fields are the declared ones themselves, not copies: by them what was compiled is
+    found again.
     """
 
     floor: Flow | None = None

@@ -155,6 +155,9 @@ class _Object:
         if at == len(text):
             return at
         first, self._start = text[at], at
+        if first in ",}" and self.ours:
+            self._go = _Object._after_value  # nothing stands where a value should
+            return at
         if first in ",:}]":
             return self._end("failed", at)
         if first == '"' and self._key == MESSAGE and not self._told:

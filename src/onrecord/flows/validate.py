@@ -62,7 +62,9 @@ def check_unique(flows: Iterable[Flow]) -> None:
     seen = set[str]()
     for flow in flows:
         if flow.id in seen:
-            raise invalid(flow_place(flow), "is declared twice: flow ids must be unique", "Rename one of them.")
+            raise FlowInvalid(
+                f"{flow_place(flow)} is declared twice: flow ids must be unique", hint="Rename one of them."
+            )
         seen.add(flow.id)
 
 

@@ -16,6 +16,7 @@ from onrecord.conversation.inputs import (
     Input,
     Interruption,
     Said,
+    Woke,
     as_input,
     check_interruption,
     row_key,
@@ -90,7 +91,8 @@ class Desk:
         if asked.options and not isinstance(given, Answered):  # whose question that is, the store knows
             checked_options(asked.options, plan.options)
         key = row_key(given, "" if given.key else self.setup.effects.nonce())
-        row = Row(session=to, box="in", key=key, body=given, options=encode_options(asked.options))
+        due = given.at if isinstance(given, Woke) else None
+        row = Row(session=to, box="in", key=key, body=given, due=due, options=encode_options(asked.options))
         return await self.put(row, busy, asked)
 
     async def put(self, row: Row, busy: Busy, asked: Asked) -> Ticket[Any]:

@@ -76,8 +76,8 @@ class Host(Keeping, Generic[C, O]):
 
         While a turn of the session runs, ``queue`` waits for it, ``supersede`` interrupts the messages before this
         one, ``reject`` raises SessionBusy. Wakes, events and answers are never superseded. An input with the key of
-        one that waits is that one. ``options`` are stored with it; ``context`` is not: it serves the first take, if
-        that is here. Later ones have what ``given`` gives.
+        one that waits is that one. A `Woke` with an ``at`` is taken then. ``options`` are stored with it; ``context``
+        is not: it serves the first take, if that is here. Later ones have what ``given`` gives.
         """
         return await self._desk.send(session, input, busy, Asked(context=context, options=tuple(options)))
 

@@ -312,6 +312,7 @@ def _history(w: Working, e: Entry, b: kinds.HistoryChanged) -> None:
     else:
         w.conversation, w.data, w.pending, w.generation = Conversation(), {}, None, w.generation + 1
         w.slots, w.others = {f.name: f.start() for f in w.folds.all}, {}
+        w.last_user_at = w.last_assistant_at = None  # nobody has said anything, so nobody is silent since
     w.base_units = len(w.conversation.units)
 
 

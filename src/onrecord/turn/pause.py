@@ -18,7 +18,7 @@ from onrecord.record.kinds import Pending
 from onrecord.tools.tool import Tool
 from onrecord.turn.turn import Turn
 
-__all__ = ("Asking", "can_ask", "pause", "schema_mark", "settled_pending")
+__all__ = ("Asking", "can_ask", "next_mark", "pause", "schema_mark", "settled_pending")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -73,8 +73,17 @@ def pause(turn: Turn, asking: Asking, key: str, data: Mapping[str, Json]) -> Que
     return question
 
 
+def next_mark(ordinals: dict[str, int], kind: str, value: object) -> str:
+    """Under which it is kept that a line or timer was filed: its digest, and the how many-th of its like it is."""
+    mark = f"{kind}/{digest(_encode(value))}"
+    ordinals[mark] = ordinals.get(mark, -1) + 1
+    return f"{mark}/{ordinals[mark]}"
+
+
 def settled_pending(turn: Turn, pending: Pending) -> Pending:
     """The pause as it is recorded: with what was done, and where the next take goes on counting."""
+    ordinals: dict[str, int] = {}
+    turn.done.update((next_mark(ordinals, kind, value), True) for kind, value in turn.filed)
     return msgspec.structs.replace(
         pending,
         done={key: value if isinstance(value, Raw) else Raw(_encode(value)) for key, value in turn.done.items()},

@@ -14,7 +14,7 @@ from onrecord.conversation.inputs import Question
 from onrecord.conversation.messages import Round, ToolCall
 from onrecord.conversation.outgoing import Outcome, Wake, disarmed
 from onrecord.errors import UsageError
-from onrecord.jsonio import Json, digest, dumps, is_json
+from onrecord.jsonio import Json, dumps, is_json
 from onrecord.record.kinds import DataPatched, OutcomeFiled, Pending, RoundSettled, WakeArmed, WakeDisarmed
 from onrecord.tools.tool import Tool
 from onrecord.turn.answer import run_output
@@ -24,6 +24,7 @@ from onrecord.turn.judge import ask_silently
 from onrecord.turn.listen import release
 from onrecord.turn.moments import Answer
 from onrecord.turn.options import Silenced
+from onrecord.turn.pause import next_mark
 from onrecord.turn.performed import ActDone, SpeakDone, acted_again, spoken_again
 from onrecord.turn.resume import pass_by, resume_verb
 from onrecord.turn.saying import say_text
@@ -95,12 +96,14 @@ class LiveStage:
     def _once(self, kind: str, value: object) -> bool:
         """Whether this line, or timer, is new: a director called again from the top files nothing twice."""
         self._check_here()
-        mark = f"{kind}/{digest(_encode(value))}"
-        ordinal = self._ordinals[mark] = self._ordinals.get(mark, -1) + 1
-        if f"{mark}/{ordinal}" in self.turn.done:
-            return False
-        self.turn.done[f"{mark}/{ordinal}"] = True
-        return True
+        turn = self.turn
+        if turn.answer is None:  # nothing was filed before; it is marked if the turn pauses
+            turn.filed.append((kind, value))
+            return True
+        mark = next_mark(self._ordinals, kind, value)
+        is_new = mark not in turn.done
+        turn.done[mark] = True
+        return is_new
 
     def _may_speak(self, verb: str) -> None:
         if self.turn.option(Silenced) is not None:

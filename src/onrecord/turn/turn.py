@@ -54,7 +54,7 @@ class Turn:
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
         "_now", "admitted", "answer", "asks", "cause", "children", "context", "cut", "disarmed", "done",
-        "effect_keys", "effects", "emit", "entries", "first_now", "harmless", "id", "ids", "ignored", "input",
+        "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id", "ids", "ignored", "input",
         "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "may_ask", "messages",
         "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private",
         "question", "request", "resumed", "resuming", "revised", "session", "shape", "shielded", "speaks", "spec",
@@ -84,8 +84,9 @@ class Turn:
         self.lines: list[Outcome] = []
         self.private: dict[str, str] = {}
         self.children: list[TurnResult[Any]] = []
-        # Verbs already performed, paused sub-turns, and what calls of this take came to.
+        # Verbs already performed, lines and timers filed, paused sub-turns, and what calls of this take came to.
         self.done: dict[str, Any] = {}
+        self.filed: list[tuple[str, object]] = []
         self.paused_children: dict[str, Raw] = {}
         self.effect_keys: dict[str, dict[str, int]] = {}
         self.values: dict[str, tuple[ToolResult, str]] = {}

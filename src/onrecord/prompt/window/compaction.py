@@ -125,26 +125,27 @@ async def _shortened(
         return past, whole
     if turn.state(COMPACTED).failed == turn.id:
         return past, past.newest(short, to.fits)
-    text = await _summary(turn, past, short, to, model)
+    text, why = await _summary(turn, past, short, to, model)
     if text:
         _evict(turn, past, "summarised", past.window, shown_after=past.chars_behind(text))
         past = await past_of(turn, request, to.keep, to.max_tool_result_chars)
         return past, past.whole()
     newest = past.newest(short, to.fits)
-    _evict(turn, past, "dropped", newest.start, shown_after=newest.chars)
+    _evict(turn, past, "dropped", newest.start, shown_after=newest.chars, why=why)
     return past, newest
 
 
-async def _summary(turn: Turn, past: Past, short: Shown, to: Compaction, model: Model | None) -> str:
-    """A summary of what is older than the window; nothing where the call failed, or came back empty."""
+async def _summary(turn: Turn, past: Past, short: Shown, to: Compaction, model: Model | None) -> tuple[str, str]:
+    """A summary of what is older than the window; or none, and why: the call failed, or came back empty."""
     older = ((place, past.units[place]) for place in range(past.base, past.window))
     query = summary_query(older, short.swaps, past.summary, to.max_tokens * CHARS_PER_TOKEN)
     try:
-        return await turn.consult(query, where=SUMMARY_PLACE, model=model)
+        text = await turn.consult(query, where=SUMMARY_PLACE, model=model)
     except ModelError as error:
         if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
             raise
-        return ""
+        return "", error.code
+    return text, "" if text else "empty"
 
 
 def _tell_shortened(turn: Turn, past: Past, how: How, short: Shown) -> None:
@@ -157,10 +158,12 @@ def _tell_shortened(turn: Turn, past: Past, how: How, short: Shown) -> None:
         _evict(turn, past, how, past.window, shown_after=short.chars, calls=calls)
 
 
-def _evict(turn: Turn, past: Past, how: How, upto: int, *, shown_after: int, calls: tuple[str, ...] = ()) -> None:
+def _evict(
+    turn: Turn, past: Past, how: How, upto: int, *, shown_after: int, calls: tuple[str, ...] = (), why: str = ""
+) -> None:
     digest = digest_at(turn, past.units, upto) if how == "summarised" else ""
     evicted = Evicted(
         how=how, first=past.units[past.base].id, last=past.units[upto - 1].id, upto=upto, digest=digest, calls=calls,
-        before=tokens(past.whole().chars), after=tokens(shown_after),
+        before=tokens(past.whole().chars), after=tokens(shown_after), why=why,
     )  # fmt: skip
     turn.note(evicted, where=SUMMARY_PLACE)

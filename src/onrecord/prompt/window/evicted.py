@@ -24,7 +24,8 @@ class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
     ``how``: tool results were ``cut`` to their beginnings or had their white space ``collapsed`` (``calls`` names
     them), or whole units were ``summarised`` or ``dropped``. ``first`` and ``last`` are the units it is about;
     ``upto`` is how many leading units of the history it reaches, ``digest`` the chained digest there. ``before`` and
-    ``after`` are estimates in tokens of the history that is shown. The words of a summary are in its reply.
+    ``after`` are estimates in tokens of the history that is shown. The words of a summary are in its reply; ``why``
+    there is none is the code of the error, or ``empty``.
     """
 
     how: How
@@ -35,6 +36,7 @@ class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
     calls: tuple[str, ...] = ()
     before: int = 0
     after: int = 0
+    why: str = ""
 
 
 class Summary(Struct, frozen=True, kw_only=True):

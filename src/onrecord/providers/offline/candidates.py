@@ -14,6 +14,7 @@ from onrecord.jsonio import Json
 from onrecord.providers.offline.overlap import NUMBER_WORDS, STOP_WORDS, Word, root, roots, words
 
 __all__ = (
+    "JOINTS",
     "Found",
     "Run",
     "codes",
@@ -67,8 +68,8 @@ QUOTES = re.compile(
 )
 NAME_LEAD = re.compile(
     r"\b(?:my name is|the name is|name's|i am|i'm|i’m|this is|call me|under the name(?: of)?|in the name of"  # noqa: RUF001 - characters that people really type
-    r"|under|name:|me llamo|mi nombre es|soy|a nombre de|meu nome (?:é|e)|me chamo|sou|em nome de|nome:|nombre:"
-    r"|on behalf of|name is)\s+",
+    r"|under|name:|me llamo|mi nombre es|soy|a nombre de|meu nome (?:é|e)|me chamo|sou(?: [oa])?|em nome de|nome:"
+    r"|nombre:|on behalf of|name is)\s+",
     re.IGNORECASE,
 )
 MONTHS = {
@@ -234,7 +235,7 @@ def names_led(text: str) -> Iterator[Found]:
             yield Found(text[start:stop], start, stop)
 
 
-LOOSE_LEADS = frozenset({"i am", "i'm", "i’m", "this is", "under", "sou", "soy", "call me"})  # noqa: RUF001 - characters that people really type
+LOOSE_LEADS = frozenset({"i am", "i'm", "i’m", "this is", "under", "sou", "sou a", "sou o", "soy", "call me"})  # noqa: RUF001 - characters that people really type
 
 
 def lower_places(text: str, before: frozenset[str], known: frozenset[str]) -> Iterator[Found]:

@@ -26,7 +26,7 @@ from onrecord.providers.offline.wording import (
     phrase,
 )
 
-__all__ = ("AskFirst", "Call", "Decline", "Move", "Talk", "choose")
+__all__ = ("AskFirst", "Call", "Decline", "Move", "Talk", "called_for", "choose")
 
 THRESHOLD = 2.0
 SURE = 3.0
@@ -48,9 +48,10 @@ class Call:
 
 @dataclass(frozen=True)
 class AskFirst:
-    """Ask the person: for a value that is missing, or whether to do what cannot be undone."""
+    """Ask the person: for a value that is ``missing``, or whether to do what cannot be undone."""
 
     text: str
+    missing: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,13 @@ class _Option:
         return any(phrase("confirm", language, call=call) in text for language in get_args(Language))
 
 
-def choose(scene: Scene, offers: Sequence[Offer], language: Language, forced: str = "") -> Move:
-    """The next move. ``forced`` names the tool that the request insists on."""
+def choose(
+    scene: Scene, offers: Sequence[Offer], language: Language, forced: str = "", *, by_values: bool = True
+) -> Move:
+    """The next move. ``forced`` names the tool that the request insists on.
+
+    ``by_values``: a message without a word for a tool may call it all the same, by the arguments that it gives.
+    """
     options = _options(offers)
     if forced:
         options = [one for one in options if one.name == forced] or options
@@ -126,9 +132,20 @@ def choose(scene: Scene, offers: Sequence[Offer], language: Language, forced: st
     scored = sorted(((-_score(one, text), index) for index, one in enumerate(options)))
     best = options[scored[0][1]] if scored and (forced or -scored[0][0] >= THRESHOLD) else None
     if best is None:
-        return _again(scene, options, text) or _filled_in(scene, options, text) or Talk()
+        return (by_values and (_again(scene, options, text) or _filled_in(scene, options, text))) or Talk()
     if not forced and best.destroys({}) and "?" in text and earlier_result(scene, text, language):
         return Talk()  # "What was my booking code?" asks about a booking, not for one
+    return _use(best, scene, language)
+
+
+def called_for(scene: Scene, offers: Sequence[Offer], wanted: str, language: Language) -> Move | None:
+    """The move that an instruction calls for ("Quote the price"): a call whose arguments are all there, or the question
+    that goes before one that cannot be undone. None where no offered tool is meant.
+    """
+    options = _options(offers)
+    best = max(options, key=lambda one: _score(one, wanted), default=None)
+    if best is None or _score(best, wanted) < THRESHOLD or best.missing(best.values(scene.lines)) is not None:
+        return None
     return _use(best, scene, language)
 
 
@@ -154,7 +171,7 @@ def _use(option: _Option, scene: Scene, language: Language) -> Move:
     args = option.values(scene.lines)
     missing = option.missing(args)
     if missing is not None:
-        return AskFirst(ask_text(option.name, missing, language))
+        return AskFirst(ask_text(option.name, missing, language), missing.name)
     if option.destroys(args):
         return AskFirst(phrase("confirm", language, call=call_text(option.name, args)))
     return Call(option.name, args)

@@ -17,6 +17,8 @@ from onrecord.models.request import Request, Wire
 from onrecord.models.unit_bytes import result_parts
 from onrecord.providers.offline.choosing import AskFirst, Call, Decline, Move, Talk, choose
 from onrecord.providers.offline.filling import filled
+from onrecord.providers.offline.judging import judged
+from onrecord.providers.offline.replying import played
 from onrecord.providers.offline.scene import Scene, look, shown_units, swaps_of
 from onrecord.providers.offline.telling import plain_answer, results_text
 from onrecord.providers.offline.wording import HONEST, Language, language_of, phrase
@@ -64,16 +66,28 @@ def reply_chunks(request: Request, model: str) -> Iterator[Chunk]:
     """The chunks of the reply to a request."""
     scene = look(request)
     language = language_of([scene.latest, *(line.text for line in reversed(scene.before) if line.who == "person")])
-    move = _move(request, scene, language)
+    shape = request.shape
+    if shape is not None and shape.name == "understand" and request.purpose == "judge":
+        yield from _written(dumps(judged(request, scene)).decode(), model)
+        return
+    flowing = shape is not None and shape.name == "speak" and request.purpose in TALKS
+    move = played(request, scene, language) if flowing else _move(request, scene, language)
     if isinstance(move, Call):
         wire_id = f"offline-{len(request.conversation.units)}-0"
         yield CallChunk(wire_id=wire_id, name=move.name, raw_args=dumps(move.args).decode())
         yield Finished(finish="calls", model=model)
         return
+    if isinstance(move, dict):
+        yield from _written(dumps(move).decode(), model)
+        return
     text = _spoken(request, scene, move, language)
-    if request.shape is not None:
+    if shape is not None:
         said = text if request.purpose in TALKS else ""
-        text = dumps(filled(request.shape.schema, scene.lines, name=request.shape.name, spoken=said)).decode()
+        text = dumps(filled(shape.schema, scene.lines, name=shape.name, spoken=said)).decode()
+    yield from _written(text, model)
+
+
+def _written(text: str, model: str) -> Iterator[Chunk]:
     for piece in PIECE.findall(text):
         yield TextChunk(piece)
     yield Finished(finish="stop", model=model)

@@ -62,6 +62,7 @@ breakfast desayuno
 code codes codigo codigos
 person people pessoa pessoas persona personas
 message messages mensagem mensagens mensaje mensajes
+talk speak chat falar hablar conversar
 refund reembolso devolucao devolucion
 delete remove apagar excluir borrar eliminar
 """.strip().splitlines()

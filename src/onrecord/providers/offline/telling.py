@@ -21,7 +21,7 @@ from onrecord.providers.offline.wording import (
     phrase,
 )
 
-__all__ = ("call_text", "earlier_result", "plain_answer", "results_text")
+__all__ = ("answer_to", "call_text", "earlier_result", "plain_answer", "results_text")
 
 LONGEST = 800
 DEEPEST = 4
@@ -69,7 +69,7 @@ def plain_answer(scene: Scene, offers: Sequence[Offer], language: Language) -> s
         return _courtesy(held, offers, language)
     if is_yes(latest) or is_no(latest):
         return phrase("nothing", language)
-    fact = earlier_result(scene, latest, language) or _quotation(scene, latest, language)
+    fact = answer_to(scene, latest, language)
     if fact:
         return fact
     hello = f"{phrase('hello', language)} " if held and is_greeting(held[0]) else ""
@@ -78,6 +78,11 @@ def plain_answer(scene: Scene, offers: Sequence[Offer], language: Language) -> s
     return hello + (
         f"{phrase('lost', language)} {_abilities(offers, language)}" if offers else phrase("cannot", language)
     )
+
+
+def answer_to(scene: Scene, asked: str, language: Language) -> str:
+    """What the stand-in knows of a question: an earlier result, or a sentence of its brief; empty for neither."""
+    return earlier_result(scene, asked, language) or _quotation(scene, asked, language)
 
 
 # ---- results ------------------------------------------------------------------------------------------------------

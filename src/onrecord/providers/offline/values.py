@@ -35,6 +35,7 @@ FOR = frozenset("for para por pra".split())
 ORIGINS = frozenset("from origin source departure start desde origem origen".split())
 TARGETS = frozenset("to destination target arrival destino hacia para".split())
 NEGATIONS = frozenset("no not without dont never sem nao sin nunca".split())
+UNITS = frozenset(root for word in "night day guest person hour week month year".split() for root in roots(word))
 ORDER = ("choice", "email", "uri", "uuid", "date-time", "date", "time", "phone", "code", "number", "boolean", "place",
          "person", "object", "array", "text", "any", "none")  # fmt: skip
 
@@ -172,7 +173,9 @@ class _Reading:
         options = [f._replace(value=int(f.value)) if whole else f for f in options]
         near = sorted(((self._nearness(one, f), -f.start, f) for f in options), reverse=True)
         best = [f for score, _, f in near if score > 0]
-        if not best and (answered or self._alone(options)):
+        if not best and answered:
+            best = options
+        if not best and self._alone(options) and not self._counts_other(one, options[0]):
             best = options
         peers = [p for p in self.siblings if p.kind == "number"]
         if not best and len(peers) == len(options) > 1 and one in peers:  # as many numbers as the tool takes
@@ -183,6 +186,14 @@ class _Reading:
         """Whether the text's one number can only mean the tool's one number. A year hardly ever does."""
         only = len([p for p in self.siblings if p.kind == "number"]) == 1 and len(options) == 1
         return only and not 1900 <= options[0].value < 2100
+
+    def _counts_other(self, one: Parameter, found: Found) -> bool:
+        """Whether a number counts something else than nights, guests and the like: one room, two beds, "um quarto"."""
+        if not one.roots & UNITS:
+            return False
+        after = next(iter(words(self.text[found.stop :])), None)
+        noun = after is not None and self.text[found.stop : found.stop + after.start].isspace()
+        return noun and after is not None and after.text.islower() and bool(roots(after.text))
 
     def _nearness(self, one: Parameter, found: Found) -> int:
         after = set(roots(" ".join(w.text for w in words(self.text[found.stop :])[:2])))

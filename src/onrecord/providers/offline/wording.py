@@ -9,15 +9,19 @@ from onrecord.providers.offline.overlap import fold, sentences, words
 
 __all__ = (
     "HONEST",
+    "OPEN_WORDS",
     "Language",
     "is_courtesy",
     "is_farewell",
     "is_greeting",
     "is_no",
+    "is_question",
     "is_thanks",
     "is_yes",
     "language_of",
     "phrase",
+    "told_language",
+    "words_of",
 )
 
 Language = Literal["en", "pt", "es"]
@@ -83,17 +87,51 @@ PHRASES: Mapping[str, tuple[str, str, str]] = {
         "Em que posso ajudar?",
         "¿En qué puedo ayudar?",
     ),
+    "noted": ("Noted: {what}.", "Anotado: {what}.", "Anotado: {what}."),
+    "agreed": ("All right.", "Certo.", "De acuerdo."),
+    "differently": (
+        "All right, not like that. What should be different?",
+        "Certo, assim não. O que devo mudar?",
+        "De acuerdo, así no. ¿Qué debo cambiar?",
+    ),
+    "is_that_right": ("Is that right?", "Está certo?", "¿Está bien así?"),
+    "tell_me": ("Please tell me {what}.", "Diga-me, por favor, {what}.", "Dígame, por favor, {what}."),
+    "tell_whether": (
+        "Please tell me {what}: yes or no?",
+        "Diga-me, por favor, {what}: sim ou não?",
+        "Dígame, por favor, {what}: ¿sí o no?",
+    ),
+    "yes_or_no": ("“{what}”: yes or no?", "“{what}”: sim ou não?", "“{what}”: ¿sí o no?"),
+    "quoted": (
+        "I still need “{what}”. What is it?",
+        "Ainda preciso de “{what}”. Qual é?",
+        "Todavía necesito “{what}”. ¿Cuál es?",
+    ),
+    "thank_you": ("Thank you!", "Obrigado!", "¡Gracias!"),
+    "sorry": ("I am sorry about that.", "Lamento por isso.", "Lo siento."),
+    "again": ("Hello again!", "Olá de novo!", "¡Hola de nuevo!"),
+    "go_on": ("Shall we go on?", "Vamos continuar?", "¿Seguimos?"),
+    "last_word": (
+        "This is my last message for now: write whenever you like.",
+        "Esta é a minha última mensagem por agora: escreva quando quiser.",
+        "Este es mi último mensaje por ahora: escriba cuando quiera.",
+    ),
 }  # fmt: skip
 
 TELLING: Mapping[Language, frozenset[str]] = {
-    "en": frozenset("the is are i you what how for and of please want would can my do does it to with".split()),
+    "en": frozenset(
+        """the is are i you what how for and of please want would can my do does it to with actually night nights room
+        two three name city bye thanks""".split()
+    ),
     "pt": frozenset(
         """o os uma um em para quero voce qual quanto obrigado obrigada sim nao e com meu minha ola quais onde por
-        favor gostaria das dos oi""".split()
+        favor gostaria das dos oi na verdade ao mais isso quarto noite noites duas tres nome cidade chamo
+        sou tchau""".split()
     ),
     "es": frozenset(
         """el los las una un en para quiero usted cual cuanto gracias si y con mi hola donde por favor quisiera del
-        cuesta hay la""".split()
+        cuesta hay la realidad habitacion noche noches dos tres nombre ciudad llamo soy
+        adios""".split()
     ),
 }
 
@@ -116,6 +154,14 @@ WANTS = frozenset(
 another how what when where which quanto quando qual onde cuanto cuando cual donde""".split()
 )
 
+OPEN_WORDS = frozenset(
+    """what whats when where which who whose why how
+    quanto quanta quantos quantas qual quais quando onde como quem cuanto cuanta cuantos cuantas cual cuales cuando
+    donde quien que""".split()
+)
+"""Words of a question that no yes or no answers."""
+ASKING = (OPEN_WORDS - {"que"}) | frozenset("can could do does did is are".split())
+
 
 def phrase(name: str, language: Language, **values: object) -> str:
     """A sentence in a language with its values filled in."""
@@ -127,18 +173,20 @@ def phrase(name: str, language: Language, **values: object) -> str:
 
 def language_of(texts: Iterable[str]) -> Language:
     """The language whose small words the latest texts use most, newest first; English where that is not clear."""
-    for text in texts:
-        spoken = [word.folded for word in words(text)]
-        counts = {name: sum(word in held for word in spoken) for name, held in TELLING.items()}
-        best = max(counts, key=lambda name: counts[name])
-        if counts[best] > 0 and list(counts.values()).count(counts[best]) == 1:
-            return best
-    return "en"
+    return next((told for text in texts if (told := told_language(text)) is not None), "en")
+
+
+def told_language(text: str) -> Language | None:
+    """The language whose small words a text uses most; None where that is not clear."""
+    spoken = [word.folded for word in words(text)]
+    counts = {name: sum(word in held for word in spoken) for name, held in TELLING.items()}
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] > 0 and list(counts.values()).count(counts[best]) == 1 else None
 
 
 def is_yes(text: str) -> bool:
     """A clear yes: it begins with one, doubts nothing and asks nothing."""
-    spoken = _spoken(text)
+    spoken = words_of(text)
     if not spoken or "?" in text or set(spoken) & DOUBT:
         return False
     return bool(set(spoken[:2]) & YES) or _says(spoken, YES_PHRASES)
@@ -146,8 +194,15 @@ def is_yes(text: str) -> bool:
 
 def is_no(text: str) -> bool:
     """A no, at the start or in one of its usual forms."""
-    spoken = _spoken(text)
+    spoken = words_of(text)
     return bool(spoken) and (spoken[0] in NO or _says(spoken, NO_PHRASES))
+
+
+def is_question(text: str) -> bool:
+    """A text that asks something: it has a question mark, or a sentence of it begins with a question word."""
+    if "?" in text or "？" in text:  # noqa: RUF001 - characters that people really type
+        return True
+    return any((spoken := words_of(one)) and spoken[0] in ASKING for one in sentences(text))
 
 
 def is_courtesy(text: str) -> bool:
@@ -158,7 +213,7 @@ def is_courtesy(text: str) -> bool:
 
 def is_greeting(sentence: str) -> bool:
     """A sentence that only greets."""
-    spoken = _spoken(sentence)
+    spoken = words_of(sentence)
     return bool(spoken) and len(spoken) <= 4 and (spoken[0] in GREETINGS or _says(spoken[:3], GREETING_PHRASES))
 
 
@@ -173,13 +228,14 @@ def is_farewell(sentence: str) -> bool:
 
 
 def _polite(sentence: str, held: frozenset[str], phrases: tuple[str, ...]) -> bool:
-    spoken = _spoken(sentence)
+    spoken = words_of(sentence)
     if "?" in sentence or len(spoken) > 12 or set(spoken) & WANTS:
         return False
     return bool(set(spoken) & held) or _says(spoken, phrases)
 
 
-def _spoken(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
+    """The folded words of a text."""
     return [word.folded for sentence in sentences(text) for word in words(sentence)]
 
 
