@@ -144,7 +144,9 @@ def is_question_due(play: Play, run: Run, step: BookStep) -> bool:
     if step.question is None or run.staying:
         return False
     data = play.turn.data
-    return all(not is_known(data.get(s.slug)) and not run.asked.get(s.slug, 0) for s in step.collect)
+    if any(is_known(data.get(spec.slug)) or run.asked.get(spec.slug, 0) for spec in step.collect):
+        return False
+    return bool(step.question.render(data, play.turn.context, run.input).strip())
 
 
 async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resuming: bool) -> None:
@@ -220,8 +222,13 @@ async def _say_step(play: Play, run: Run, flow: BookFlow, step: BookStep) -> Non
             play.line(run, "say", "skipped", "already-sent", key=key, leads=label)
             await follow(play, run, flow, step, step.then)
             return
-        play.turn.note(LineSentOnce(key=claim, at=play.now))
     text = "" if step.text is None else step.text.render(play.turn.data, play.turn.context, run.input)
+    if not text.strip() and say.media is None:
+        play.line(run, "say", "skipped", "blank", key=key, leads=label)
+        await follow(play, run, flow, step, step.then)
+        return
+    if say.once:
+        play.turn.note(LineSentOnce(key=said_once_key(run.flow_id, step.id, play.turn.session.key.id), at=play.now))
     if await _say(play, run, step, text, after_ms=say.after_ms, media=say.media):
         play.line(play.runs[run.id], "say", "ok", key=key, leads=label)
     await follow(play, run, flow, step, step.then)
