@@ -99,7 +99,7 @@ class Flows:
         pieces = (Instruction(system, rank=Rank.BASE, name=self.name),) if system else ()
         return Hooks(
             folds=(FLOWS,), bodies=BODIES, options=(FlowOptions,), instructions=pieces, built=self._check_tools,
-            manifest={"flows": [flow.id for flow in self.declared]},
+            keeps_wakes=True, manifest={"flows": [flow.id for flow in self.declared]},
         )  # fmt: skip
 
     def _check_tools(self, tools: Mapping[str, Tool], may_be_more: bool) -> None:  # noqa: FBT001 - `Hooks.built` says so
