@@ -63,7 +63,7 @@ ODD = '''
 """Waits for nothing without end, for long, for a person, and has a model that fails."""
 import asyncio
 
-from onrecord import Agent, Allow, Ask, before_tool, tool
+from onrecord import Agent, Allow, Ask, Deny, before_tool, on_input, tool
 from onrecord.flows import Defer, Do, Flow, Flows, Goto, Ok, OnEvent, OnMessage, OnSilence, Say, Talk, Wait
 from onrecord.testing import ScriptedModel, raises
 
@@ -92,6 +92,11 @@ async def careful(turn, call):
     return Ask("Sign it?") if call.name == "sign" else Allow()
 
 
+@on_input
+async def polite(turn, input):
+    return Deny("please be polite") if "damn" in str(getattr(input, "content", "")) else Allow()
+
+
 async def broken(session, input):
     raise RuntimeError("no database")
 
@@ -111,18 +116,22 @@ flows = Flows(
 
 def agent():
     model = ScriptedModel(raises("overload"), "Fine.", raises("overload"), "Fine again.")
-    return Agent(model, name="Odd", director=flows, features=[careful])
+    return Agent(model, name="Odd", director=flows, features=[careful, polite])
 '''
 
 DOUBTFUL = '''
 """Works, but for a step that nobody comes to, and a wait that asks a model."""
 from onrecord import Agent
-from onrecord.flows import Branch, Chain, Flow, Flows, Say, Talk, Wait
+from onrecord.flows import Branch, Chain, Collect, Field, Flow, Flows, Say, Talk, Wait
 
 agent = Agent("offline", name="Doubtful", director=Flows(
     Flow("a", steps=[Wait("1d", id="w", else_="end", branches=[Branch("says yes", then="end")]), Talk("Hi", id="t")]),
     Flow("b", name="B\\x1b[31m", steps=[Say("x\\u202e", id="x", then=Chain("gone")), Say("y", id="y")]),
 ))
+full = Agent("offline", name="Full", director=Flows(
+    Flow("a", collect=["city", "name"], clear_on_start=["city"], while_={"known": ["name"]}, on_end="stay", tools=[],
+         steps=[Collect("city", id="c"), Talk("Hi", id="t", label="Greets")]),
+    fields={"city": Field(type="string", ask="Ask."), "name": Field(type="string", ask="Ask.")}))
 sound = Agent("offline", name="Sound", director=Flows(Flow("a", steps=[Talk("Hi", id="t")])))
 warned = Agent("offline", name="Warned", director=Flows(Flow("a", steps=[Talk("Hi", id="t", then="t")])))
 empty = Agent("offline", name="Empty", director=Flows())

@@ -72,6 +72,23 @@ def test_check_prints_all_that_is_in_the_flows(cli: Cli) -> None:
     ]
 
 
+def test_check_prints_what_holds_for_a_whole_flow(cli: Cli) -> None:
+    """Its premise, what it takes when told and forgets when it starts, no tools, and that it stays."""
+    ran = cli("flows", "check", "flow_doubtful.py:full")
+    assert ran.code == 0, ran
+    assert ran.out.splitlines()[2:-2] == [
+        "a",
+        "  starts    by hand, or from another flow",
+        "  while     name is known",
+        "  steps     c  asks city",
+        "            t  Greets: talks: Hi",
+        "  asks      city",
+        "  takes     name (when told)",
+        "  forgets   city (when it starts)",
+        "  then      stays with the talk it took last",
+    ]
+
+
 def test_a_step_that_nobody_comes_to_is_a_problem_and_doubt_a_warning(cli: Cli) -> None:
     """A sentence for each, and exit code 1 for a problem; nothing that a name holds steers the terminal."""
     ran = cli("flows", "check", "flow_doubtful.py:agent")

@@ -8,8 +8,10 @@ import pytest
 
 from onrecord.cli.failure import Wrong
 from onrecord.cli.sim_commands import Command, Leave, Look, NotUnderstood, Pass, Report, command_named
-from onrecord.cli.sim_words import script_lines
+from onrecord.cli.sim_words import cause_text, script_lines
 from onrecord.cli.simulated_time import SimulatedTime, instant_named
+from onrecord.conversation.inputs import Happened, Woke
+from onrecord.flows import FlowState
 
 pytestmark = pytest.mark.unit
 
@@ -68,6 +70,14 @@ def test_a_script_has_remarks_and_room() -> None:
     assert list(script_lines("\n# a remark\nhi # not one\n  \n  # one too\n/wait 1h\r\nolá")) == [
         "hi # not one", "/wait 1h", "olá",
     ]  # fmt: skip
+
+
+def test_what_begins_by_itself_is_told_by_what_it_is_about() -> None:
+    """Of a timer nobody waits for, which a flow that was changed can leave, the key is all there is."""
+    none = FlowState()
+    assert cause_text(Woke("silence:f:g:s:17"), none, "s") == "silence, for f:g"
+    assert cause_text(Woke("f#m1:w:17"), none, "s") == "f#m1:w:17, for which no run waits any more"
+    assert cause_text(Happened("paid", key="k", payload=5), none, "s") == "again: event paid 5"
 
 
 def test_a_simulation_begins_when_it_is_told_to() -> None:

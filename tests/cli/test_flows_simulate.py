@@ -197,6 +197,14 @@ def test_a_turn_that_fails_is_tried_again_as_a_host_does_it(cli: Cli) -> None:
     assert "Traceback" not in ran.err
 
 
+def test_a_message_that_a_rule_denies_is_told_in_a_line(cli: Cli) -> None:
+    """It is over with that: nothing of it is tried again."""
+    ran = cli("flows", "simulate", "flow_odd.py:agent", *NOON, stdin="damn\n/wakes\n/runs\n")
+    assert ran.code == 1
+    assert lines(ran) == ["> damn", "> /wakes", "  nothing is due later", "> /runs", "  no run is live"]
+    assert ran.err.startswith("onrecord: rule 'polite' denied the message at input: please be polite\n")
+
+
 def test_a_turn_that_is_tried_too_often_is_set_aside(cli: Cli) -> None:
     """Where it stays to be seen."""
     given = ("--given", "flow_odd.py:broken")

@@ -70,7 +70,7 @@ class SimScreen:
             screen.line(_message_text(message))
         if result.status == "interrupted":
             screen.line("  interrupted", dim=True)
-        elif not result.messages and not result.lines and result.question is None:
+        elif result.status == "silent" and not result.lines:
             screen.line("  no reply", dim=True)
         for told in outcome_texts(result, self.world.clock.told):
             screen.line(f"    {told}", dim=True)

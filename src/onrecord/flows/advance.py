@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from onrecord.flows.book import BookFlow, BookStep
 
-__all__ = ("enter", "finish", "follow", "leave_to", "park", "resume_suspended", "suspend", "suspend_others")
+__all__ = ("enter", "finish", "follow", "park", "resume_suspended", "suspend", "suspend_others")
 
 
 def enter(play: Play, run: Run, step: str) -> Run | None:
@@ -37,11 +37,6 @@ def _visiting(run: Run, step: str) -> Run:
         run, step_id=step, status="running", waiting=None, staying=False, visits=visits, failures=0, sent=0,
         suspended_at=None,
     )  # fmt: skip
-
-
-async def leave_to(play: Play, run: Run, flow: BookFlow, step: BookStep, target: Next | None) -> None:
-    """The run leaves a step for ``target``; None is the next one in the list."""
-    await follow(play, run, flow, step, target)
 
 
 async def follow(play: Play, run: Run, flow: BookFlow, step: BookStep, target: Next | None) -> None:

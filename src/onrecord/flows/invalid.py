@@ -38,7 +38,7 @@ def got(value: object) -> str:
 
 def nearest(name: object, names: Iterable[str]) -> str:
     """A hint towards a right name: the most similar one, or all of them where they are few."""
-    known = list(names)
+    known = sorted(names) if isinstance(names, (set, frozenset)) else list(names)  # sets differ by process
     near = get_close_matches(name[:LONGEST], known, n=1) if isinstance(name, str) else []
     if near:
         return f"did you mean {quoted(near[0])}?"
