@@ -77,7 +77,7 @@ async def _run_speaks(play: Play, run: Run) -> None:
 
 def _goes_out_at_once(play: Play, run: Run) -> bool:
     """Whether a fixed question needs no answer before it: nothing was asked, and no answer is owed."""
-    return play.asks is False if play.is_message else not run.failures
+    return not run.failures and (play.asks is False or not play.is_message)
 
 
 # ---- a talk step -----------------------------------------------------------------------------------------------------
@@ -191,12 +191,12 @@ def _later(play: Play, run: Run, step: BookStep, failure: Failure) -> None:
 
 async def _after_answer(play: Play, run: Run, flow: BookFlow, step: BookStep, asked: tuple[FieldSpec, ...]) -> None:
     """Counts what was asked for, and moves on when nothing is missing any more."""
+    run = play.put(replace(run, failures=0))
     if play.answers:
         play.answers = False
         if is_question_due(play, run, step):
             await ask_fixed(play, run, step)
             return
-    run = play.put(replace(run, failures=0))
     pending = pending_of(play, run, step)
     if pending and asked:
         counted = {**run.asked, **{spec.slug: run.asked.get(spec.slug, 0) + 1 for spec in pending}}
