@@ -64,6 +64,7 @@ async def _run_speaks(play: Play, run: Run) -> None:
     if flow is None or step is None:
         return
     if play.is_message and play.speakers - {run.id}:
+        play.put(replace(run, failures=0))  # whatever was owed, the customer has had a reply
         play.line(run, step.kind, "skipped", "another-reply", key=visit_key(run))
         return
     due = is_question_due(play, run, step)
@@ -93,6 +94,7 @@ async def _answer(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
         _later(play, run, step, said.failure)
         return
     if said.spoken is None:
+        play.put(replace(run, failures=0))
         play.line(run, step.kind, "failed", "refused", key=visit_key(run))
         return
     if said.spoken.asked is not None:

@@ -61,7 +61,7 @@ async def move(play: Play, id: str) -> None:
         return
     if not await _may_move(play, run, flow):
         return
-    resuming = run.status == "asking"
+    resuming = run.status == "asking" or id in play.resumed
     run = play.put(replace(run, status="running"))
     if run.staying and flow.declared.on_end != "stay":
         await finish(play, run, flow)
@@ -160,7 +160,7 @@ async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resumin
         await follow(play, run, flow, step, step.then)
         return
     if play.silenced is not None:
-        await _stay_silent(play, run, flow, step, resuming=resuming)
+        await _stay_silent(play, run, flow, step, resuming=resuming or run.sent > 0)
         return
     suspend_others(play, run)
     run = play.put(replace(run, status="asking", talked=step.id))
@@ -171,10 +171,15 @@ async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resumin
 
 
 async def _stay_silent(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resuming: bool) -> None:
-    """Nobody may speak: who asks goes on asking, who comes here fresh ends, or passes where that is wanted."""
+    """Nobody may speak: who asks goes on asking, who comes here fresh ends, or passes where that is wanted.
+
+    Whoever has spoken at this step asks, also when it comes back because an answer had failed.
+    """
     if resuming or run.staying:
+        suspend_others(play, run)
         play.put(replace(run, status="asking"))
     elif play.silenced is not None and play.silenced.skip:
+        play.hushed.add(run.id)
         play.line(
             run, step.kind, "skipped", "silenced", detail=play.reason, key=visit_key(run), leads=next_label(step.then)
         )  # fmt: skip
