@@ -199,9 +199,9 @@ def test_the_demo_is_killed_after_every_line_and_books_one_room(folder: Path, ex
             person.leaves()
         at += was_accepted(folder / "t.db", customer[at])
     assert started(*chat, folder=folder).code == 0
-    for row in rows(folder / "t.db", "out"):  # the last life died while it showed this: its lease has to end first
-        assert row.lease_until is not None
-        time.sleep(max(0.0, (row.lease_until - datetime.now(UTC)).total_seconds()))
+    leases = [row.lease_until for row in rows(folder / "t.db", "out") if row.lease_until is not None]
+    if leases:  # the last life died while it showed a message: its lease has to end first
+        time.sleep(max(0.0, (max(leases) - datetime.now(UTC)).total_seconds()))
         assert started(*chat, folder=folder).code == 0
     session = stored(folder / "t.db")
     assert session is not None

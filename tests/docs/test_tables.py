@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
@@ -14,16 +15,27 @@ from onrecord import errors
 from onrecord.cli.failure import EXIT_CODES
 from onrecord.cli.main import _parser
 from onrecord.conversation.messages import CallStatus
+from onrecord.flows import OUTCOME_MESSAGES, keys
+from onrecord.flows.outcomes import END_REASONS
 from onrecord.models.names import PROVIDERS
 from onrecord.providers.openai_compatible import VENDORS
 from onrecord.record.kinds import CORE_KINDS
+from onrecord.timing import to_ms
 from onrecord.turn.moments import MOMENTS, SLOTS
 from onrecord.turn.result import Status
 
 pytestmark = pytest.mark.docs
 
 DOCS = ROOT / "docs"
-OUTCOMES = {"cancelled", "duplicate-input", "not-taken", "seen", "session-reset", "stale-answer"}
+OUTCOMES = {
+    "cancelled",
+    "duplicate-input",
+    "not-taken",
+    "provider-unavailable",
+    "seen",
+    "session-reset",
+    "stale-answer",
+}
 """Codes of lines, not of errors."""
 INSIDE = {"cli", "__main__", "sync", "subturn"}
 """Modules without a page of their own: the command line is not imported, the others are behind `Agent`."""
@@ -127,6 +139,36 @@ def commands(name: str, parser: argparse.ArgumentParser) -> Iterable[str]:
         yield name
     for word, one in (item for choices in below for item in choices.items()):
         yield from commands(f"{name} {word}", one)
+
+
+def test_the_table_of_outcome_codes_has_all_of_them_with_their_sentences() -> None:
+    """In the order of the code."""
+    told = [
+        (quoted([row[0].lstrip("| ")])[0], row[1])
+        for row in rows("reference/flows.md", "<!-- table: outcome codes -->")
+    ]
+    assert told == list(OUTCOME_MESSAGES.items())
+
+
+def test_the_table_of_keys_shows_what_the_code_makes() -> None:
+    """Each format, made of the names of its parts."""
+    at = datetime(2026, 9, 20, 10, tzinfo=UTC)
+    step = keys.step_key("{run}", "{step}", "{visit}")  # type: ignore[arg-type]  # a placeholder in its place
+    silence = keys.silence_key("{flow}", "{session}", at)
+    made = [
+        keys.run_id("{flow}", "{trigger}"), step, keys.message_key(step, 2), keys.idle_key("{trigger}"),
+        keys.wake_key("{run}", "{step}", at), keys.start_key("{run}", at), keys.retry_key(step, at), silence,
+        keys.claim_key("{flow}", "{anchor}", "{trigger}"), keys.claim_key("{flow}", "{anchor}", ""),
+        keys.said_once_key("{flow}", "{step}", "{session}"),
+    ]  # fmt: skip
+    told = quoted(row[1] for row in rows("concepts/flows.md", "<!-- table: keys -->"))
+    told = [key for key in told if "}" in key and key != "{ms}"]
+    assert told == [key.replace(str(to_ms(at)), "{ms}") for key in made]
+
+
+def test_the_table_of_ends_has_every_reason() -> None:
+    """In the order of the code."""
+    assert tuple(quoted(row[0] for row in rows("guides/flows-results.md", "| `ended` |"))) == END_REASONS
 
 
 def test_the_table_of_top_level_names_has_all_of_them() -> None:

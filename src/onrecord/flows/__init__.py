@@ -2,6 +2,7 @@
 
 from onrecord.flows.actions import Defer, Failed, Ok, Skipped
 from onrecord.flows.direct import Flows
+from onrecord.flows.drawing import Drawing, drawn, to_dot, to_mermaid
 from onrecord.flows.fields import Field, coerce_field, merge_field_groups
 from onrecord.flows.flow import Event, Flow, Idle
 from onrecord.flows.flow_json import from_spec, to_spec
@@ -34,6 +35,7 @@ __all__ = (
     "Cooldown",
     "Defer",
     "Do",
+    "Drawing",
     "Event",
     "Failed",
     "Field",
@@ -62,6 +64,7 @@ __all__ = (
     "assistant_message",
     "check_session",
     "coerce_field",
+    "drawn",
     "events_to_history",
     "flow_spec_schema",
     "from_spec",
@@ -70,6 +73,8 @@ __all__ = (
     "import_session",
     "merge_field_groups",
     "system_message",
+    "to_dot",
+    "to_mermaid",
     "to_spec",
     "tool_message",
     "user_message",

@@ -20,7 +20,7 @@ from onrecord.flows.keys import said_once_key, wake_key
 from onrecord.flows.play import Play, line_kind, next_message_key, snapped, spoke, visit_key
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.steps import Do, Goto, Say, Wait, WaitEvent
-from onrecord.flows.template import render_deep
+from onrecord.flows.with_args import filled_args
 from onrecord.record.kinds import TextSaid
 from onrecord.timing import duration
 from onrecord.turn.director import Acted, Scope
@@ -148,7 +148,9 @@ def is_question_due(play: Play, run: Run, step: BookStep) -> bool:
     if step.question is None or run.staying:
         return False
     data = play.turn.data
-    return all(not is_known(data.get(s.slug)) and not run.asked.get(s.slug, 0) for s in step.collect)
+    if any(is_known(data.get(spec.slug)) or run.asked.get(spec.slug, 0) for spec in step.collect):
+        return False
+    return bool(step.question.render(data, play.turn.context, run.input).strip())
 
 
 async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resuming: bool) -> None:
@@ -227,6 +229,8 @@ async def _say_step(play: Play, run: Run, flow: BookFlow, step: BookStep) -> Non
     text = "" if step.text is None else step.text.render(play.turn.data, play.turn.context, run.input)
     if claim and (claim in play.turn.state(FLOWS).sent or claim in play.options.claims.held):
         play.line(run, "say", "skipped", "already-sent", key=key, leads=label)
+    elif not text.strip() and say.media is None:
+        play.line(run, "say", "skipped", "blank", key=key, leads=label)
     elif await _say(play, run, text, after_ms=say.after_ms, media=say.media):
         if claim:
             play.turn.note(LineSentOnce(key=claim, at=play.now))
@@ -245,7 +249,7 @@ async def _do(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
     if tool is None:
         await _done(play, run, flow, step, Failed(f'unknown action "{do.action}"'))
         return
-    params = cast("dict[str, Any]", render_deep(do.args, play.turn.data, play.turn.context, run.input))
+    params = filled_args(tool, do.args, play.turn.data, play.turn.context, run.input)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key, silenced=play.reason, key=key)
     acted = await play.stage.act(tool, params, key=key, scope=scope)
     if acted.asked is not None:
