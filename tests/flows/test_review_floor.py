@@ -12,6 +12,7 @@ from onrecord.flows import (
     Collect,
     Do,
     Flow,
+    FlowOptions,
     Idle,
     Ok,
     OnEvent,
@@ -23,6 +24,7 @@ from onrecord.flows import (
     WaitEvent,
 )
 from onrecord.flows.flow import Event
+from onrecord.flows.predicates import PredContext
 from onrecord.testing import raises
 from onrecord.tools.tool import Tool
 from tests.flows.playing import Play, after, ends, keys, line, lines, said_by, says, sections, skips, starts, wakes
@@ -34,6 +36,11 @@ EVENTS = {"ping": Event(), "called": Event(direction="inbound"), "booked": Event
 SALES = Flow("sales", on=[OnMessage("wants to buy", repeat="always")], steps=[Collect("ok", id="q")])
 HELP = Flow("help", on=[OnMessage("has a problem", repeat="always")], steps=[Collect("ok", id="q")])
 SPOKE = Tool("call", lambda *_: Ok(spoke=True))
+
+
+def never(ctx: PredContext) -> bool:
+    """A condition that does not hold."""
+    return ctx is None
 
 
 def scores(**each: Any) -> dict[str, Any]:
@@ -77,7 +84,7 @@ async def test_a_catch_all_takes_nothing_from_who_asks() -> None:
 
 async def test_the_first_catch_all_that_may_begin_takes_what_nobody_wants() -> None:
     """One whose condition is false, or that has run, lets the next one."""
-    no = Flow("no", on=[OnMessage(only_if=lambda ctx: False)], steps=[Talk("No.", id="t")])
+    no = Flow("no", on=[OnMessage(only_if=never)], steps=[Talk("No.", id="t")])
     one = Flow("one", on=[OnMessage()], steps=[Talk("One.", id="t")])
     two = Flow("two", on=[OnMessage(repeat="always")], steps=[Talk("Two.", id="t")])
     play = Play(no, one, two)
@@ -135,8 +142,6 @@ async def test_a_run_routed_back_to_goes_on_with_what_the_message_brought() -> N
 
 async def test_of_several_suspended_runs_of_a_flow_the_last_goes_on() -> None:
     """Two anchors, so two live runs of one flow."""
-    from onrecord.flows import FlowOptions  # noqa: PLC0415
-
     buy = Flow("buy", on=[OnMessage("buys")], anchor="lead", steps=[Collect("ok", id="q")])
     play = Play(buy, HELP)
     for number, lead in enumerate(("a", "b")):
@@ -251,7 +256,9 @@ async def test_a_suspended_run_that_comes_back_takes_an_exit_by_code() -> None:
 
 async def test_a_suspended_run_comes_back_silently_without_a_message() -> None:
     """It has the floor again, and speaks when somebody writes."""
-    play = Play(Flow("one", steps=[Collect("ok", id="q")]), Flow("two", steps=[Say("Hi", id="s"), Collect("name", id="q")]))
+    play = Play(
+        Flow("one", steps=[Collect("ok", id="q")]), Flow("two", steps=[Say("Hi", id="s"), Collect("name", id="q")])
+    )
     await play.started("one", key="k1", speak=RIGHT)
     await play.started("two", key="k2", speak=[says("Name?", name="Ana")])
     assert play.statuses == {"one": "asking"}
@@ -338,7 +345,7 @@ async def test_an_event_moves_those_that_wait_before_it_starts_anybody() -> None
 
 async def test_several_triggers_of_one_event_start_a_flow_once() -> None:
     """By the first that lets it begin."""
-    flow = Flow("f", on=[OnEvent("ping", only_if=lambda ctx: False), OnEvent("ping", after="1h"), OnEvent("ping")],
+    flow = Flow("f", on=[OnEvent("ping", only_if=never), OnEvent("ping", after="1h"), OnEvent("ping")],
                 steps=[Do("notify", id="n")])  # fmt: skip
     play = Play(flow, events=EVENTS)
     result = await play.happened("ping")

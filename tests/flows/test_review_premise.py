@@ -192,7 +192,9 @@ async def test_a_premise_of_the_flow_is_asked_of_every_run(kind: str) -> None:
 
 async def test_a_premise_is_asked_again_between_an_answer_and_the_next_step() -> None:
     """What the answer brought may end the run."""
-    flow = Flow("f", while_=lambda ctx: ctx.data.get("ok") is not False, steps=[Collect("ok", id="q"), Say("Hi", id="s")])
+    flow = Flow(
+        "f", while_=lambda ctx: ctx.data.get("ok") is not False, steps=[Collect("ok", id="q"), Say("Hi", id="s")]
+    )
     play = Play(flow)
     result = await play.started("f", speak=[says("I see.", ok=False)])
     assert lines(result) == [("q", "collect", "ok", None), ("s", "say", "skipped", "premise-changed")]

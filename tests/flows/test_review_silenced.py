@@ -52,7 +52,7 @@ async def test_a_message_still_ends_a_wait() -> None:
 async def test_an_action_is_told_the_reason() -> None:
     """Also a reason without words."""
     told: list[str | None] = []
-    action = Tool("act", lambda args, ctx: told.append(ctx.silenced))
+    action = Tool("act", lambda _, ctx: told.append(ctx.silenced))
     play = Play(Flow("f", steps=[Do("act", id="d")]), actions=[action])
     await play.started("f", key="k1", options=[Silenced("human")])
     await play.started("f", key="k2", options=[Silenced("")])
@@ -219,7 +219,9 @@ async def test_a_flow_that_did_something_behind_what_was_passed_over_spends_it()
 
 async def test_a_flow_that_ended_by_its_own_condition_spends_its_claim() -> None:
     """No gate stopped it."""
-    play = Play(Flow("f", on=[OnMessage()], steps=[If({"known": ["name"]}, id="g"), Talk("Hi.", id="t")]), idle="silent")
+    play = Play(
+        Flow("f", on=[OnMessage()], steps=[If({"known": ["name"]}, id="g"), Talk("Hi.", id="t")]), idle="silent"
+    )
     await play.said(key="m1", options=HUMAN)
     assert [*play.claims] == ["f:s1:"]
 
@@ -251,7 +253,8 @@ async def test_a_chain_whose_flow_comes_to_nothing_spends_no_claim() -> None:
 async def test_a_chain_behind_something_done_spends_its_claim() -> None:
     """What was done is not done again."""
     play = Play(
-        Flow("f", on=[OnMessage()], steps=[Do("notify", id="n", then=Chain("hi"))]), Flow("hi", steps=[Talk("Hi.", id="t")])
+        Flow("f", on=[OnMessage()], steps=[Do("notify", id="n", then=Chain("hi"))]),
+        Flow("hi", steps=[Talk("Hi.", id="t")]),
     )
     await play.said(key="m1", options=HUMAN)
     assert [*play.claims] == ["f:s1:"]
@@ -282,7 +285,12 @@ async def test_a_silence_that_may_not_speak_spends_no_claim() -> None:
 
 async def test_passing_over_tells_step_reason_and_way() -> None:
     """Of a talk step and of a line alike; a line said once is not spent."""
-    steps = [Collect("ok", id="q", then="s"), Do("notify", id="x"), Say("Hi", id="s", once=True, then="n"), Do("notify", id="n")]
+    steps = [
+        Collect("ok", id="q", then="s"),
+        Do("notify", id="x"),
+        Say("Hi", id="s", once=True, then="n"),
+        Do("notify", id="n"),
+    ]
     play = Play(Flow("f", steps=steps))
     result = await play.started("f", options=SKIPPING)
     told = [(each.key, each.kind, each.next, each.detail) for each in result.outcomes if each.code == "silenced"]

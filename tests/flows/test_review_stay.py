@@ -7,7 +7,22 @@ from typing import Any
 
 import pytest
 
-from onrecord.flows import Branch, Chain, Collect, Do, Flow, Goto, If, Ok, OnEvent, OnMention, OnMessage, Say, Talk, Wait
+from onrecord.flows import (
+    Branch,
+    Chain,
+    Collect,
+    Do,
+    Flow,
+    Goto,
+    If,
+    Ok,
+    OnEvent,
+    OnMention,
+    OnMessage,
+    Say,
+    Talk,
+    Wait,
+)
 from onrecord.jsonio import Json
 from onrecord.tools.tool import Tool, ToolContext
 from onrecord.turn.options import Silenced
@@ -204,7 +219,9 @@ async def test_an_exit_by_code_to_where_it_was_or_to_the_end_fires_no_more(targe
 @pytest.mark.parametrize("target", ["new", Goto("new"), Chain("next")])
 async def test_an_exit_by_code_to_somewhere_new_fires(target: Any) -> None:
     """It was not there yet."""
-    play = Play(branching(Branch(only_if=lambda ctx: ctx.context, then=target)), Flow("next", steps=[Say("New.", id="s")]))
+    play = Play(
+        branching(Branch(only_if=lambda ctx: ctx.context, then=target)), Flow("next", steps=[Say("New.", id="s")])
+    )
     await play.said(key="m1", context=False, speak=SURE)
     result = await play.said(key="m2", context=True)
     assert (line(result, "branch").key, [m.text for m in result.messages]) == ("f#m1:q:2", ["New."])
@@ -234,9 +251,7 @@ def forget(*slugs: str) -> Tool:
 
 async def test_a_run_that_stays_still_collects() -> None:
     """What is unknown again is asked for, counted, and told once when it was asked for the last time."""
-    flow = Flow(
-        "f", on=[OnMessage()], on_end="stay", steps=[Collect("ok", id="q", max_asks=2), Do("forget", id="n")]
-    )
+    flow = Flow("f", on=[OnMessage()], on_end="stay", steps=[Collect("ok", id="q", max_asks=2), Do("forget", id="n")])
     play = Play(flow, actions=[forget("ok")])
     await play.said(key="m1", speak=[says("Good.", ok=True)])
     assert (play.run("f").staying, play.data, dict(play.run("f").asked)) == (True, {}, {})

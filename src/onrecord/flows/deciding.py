@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.flows.advance import follow
-from onrecord.flows.book import next_label
 from onrecord.flows.fields import is_known
 from onrecord.flows.heard import heard_values
 from onrecord.flows.play import Play, visit_key
@@ -18,7 +17,7 @@ from onrecord.flows.route import Route, is_lone, route
 from onrecord.flows.starting import draft, start
 from onrecord.flows.state import Run
 from onrecord.flows.stepping import pending_of
-from onrecord.flows.steps import Collect, Goto, Talk
+from onrecord.flows.steps import Collect, Goto, Talk, next_label
 from onrecord.flows.understand import Judged, ToJudge, understand_shape
 from onrecord.jsonio import Json
 from onrecord.models.request import Piece

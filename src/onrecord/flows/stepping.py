@@ -13,13 +13,12 @@ from onrecord.conversation.inputs import Woke
 from onrecord.errors import AnswerRefused, FlowInvalid
 from onrecord.flows.actions import Defer, Failed, Ok, Skipped, as_action_result
 from onrecord.flows.advance import enter, finish, follow, park, suspend_others
-from onrecord.flows.book import next_label
 from onrecord.flows.entries import FLOWS, LineSentOnce
 from onrecord.flows.fields import is_known
 from onrecord.flows.keys import said_once_key, wake_key
 from onrecord.flows.play import Play, line_kind, next_message_key, snapped, spoke, visit_key
 from onrecord.flows.state import Run, Waiting
-from onrecord.flows.steps import Do, Goto, Say, Wait, WaitEvent
+from onrecord.flows.steps import Do, Goto, Say, Wait, WaitEvent, next_label
 from onrecord.flows.with_args import filled_args
 from onrecord.record.kinds import TextSaid
 from onrecord.timing import duration
