@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from msgspec.structs import replace
 
 from onrecord.conversation.outgoing import Wake
-from onrecord.errors import ConfigurationError, FlowInvalid
+from onrecord.errors import ConfigurationError, UsageError
 from onrecord.flows.advance import resume_suspended, suspend_others
 from onrecord.flows.book import Book
 from onrecord.flows.deciding import choices, decide, judge_branches, understand
+from onrecord.flows.director_shape import actions_of, check_director, check_flows, conditions_of, events_of
 from onrecord.flows.entries import BODIES, FLOWS, TurnHeld
 from onrecord.flows.fields import Field, fields_of
 from onrecord.flows.flow import Event, Flow, Idle
@@ -21,7 +22,7 @@ from onrecord.flows.flow_options import FlowOptions
 from onrecord.flows.ingest import ingest
 from onrecord.flows.instructions import FlowInstruction
 from onrecord.flows.play import Play, held
-from onrecord.flows.predicates import Condition, check_conditions
+from onrecord.flows.predicates import Condition
 from onrecord.flows.prompts import Prompts
 from onrecord.flows.quiet import arm_silence, pending_wakes
 from onrecord.flows.speaking import speak
@@ -66,15 +67,15 @@ class Flows:
         lone_flow: Literal["start", "score"] = "start",
         name: str = "flows",
     ) -> None:  # fmt: skip
-        if lone_flow not in ("start", "score"):
-            raise FlowInvalid(f"lone_flow must be start or score, got {lone_flow!r}")
+        check_director(
+            name=name, persona=persona, goal=goal, knowledge=knowledge, instructions=instructions, idle=idle,
+            business_hours=business_hours, lone_flow=lone_flow,
+        )  # fmt: skip
+        check_flows(flows)
         self.name = name
         self.declared = tuple(flows)
         self.fields = fields_of(fields)
-        named = {tool.id: tool for tool in actions}
-        happen = dict(events) if isinstance(events, Mapping) else {name: Event() for name in events}
-        judged = dict(conditions or {})
-        check_conditions(judged)
+        named, happen, judged = actions_of(actions), events_of(events), conditions_of(conditions)
         self.warnings = _validated(self.declared, self.fields, named, happen, judged)
         speaker = None if idle == "silent" else idle
         self._book = Book.of(
@@ -110,6 +111,7 @@ class Flows:
 
     def state(self, session: Session) -> FlowState:
         """Live runs and claims of a session."""
+        _check_session(session)
         kept = session.slots.get(FLOWS.name)
         return FlowState() if kept is None else slot_value(kept, FlowState)
 
@@ -120,6 +122,9 @@ class Flows:
 
         A condition that is async counts as open; it is judged again when the wake fires.
         """
+        _check_session(session)
+        if not isinstance(cast("object", now), datetime) or now.utcoffset() is None:
+            raise UsageError("now= must be a datetime with a UTC offset", hint="such as datetime.now(UTC)")
         given = next((option for option in options if isinstance(option, FlowOptions)), FlowOptions())
         return pending_wakes(self._book, self.state(session), session, now=now, context=context, options=given)
 
@@ -140,17 +145,19 @@ class Flows:
         await _settle(play)
 
 
+def _check_session(session: object) -> None:
+    if not isinstance(session, Session):
+        raise UsageError(
+            f"a session is needed, not a {type(session).__name__}", hint="pass result.session, or what the store loaded"
+        )
+
+
 def _validated(
     flows: Sequence[Flow], fields: Mapping[str, Any], actions: Mapping[str, Tool], events: Mapping[str, Event],
     conditions: Mapping[str, Condition],
 ) -> tuple[str, ...]:  # fmt: skip
-    ids = [flow.id for flow in flows]
-    for id in ids:
-        if ids.count(id) > 1:
-            raise FlowInvalid(f'flow "{id}" is declared twice: flow ids must be unique.', hint="Rename one of them.")
-    registries = Registries(
-        fields=fields, actions=actions, events=events, conditions=conditions, tools=None, flows=frozenset(ids)
-    )
+    ids = frozenset(flow.id for flow in flows)
+    registries = Registries(fields=fields, actions=actions, events=events, conditions=conditions, tools=None, flows=ids)
     return tuple(warning for flow in flows for warning in validate_flow(flow, registries))
 
 
@@ -170,10 +177,10 @@ async def _go_on(play: Play) -> None:
     run = play.put(replace(run, status="running", waiting=None))
     flow = play.flow_of(run)
     step = None if flow is None else flow.by_id.get(run.step_id or "")
-    if step is not None and step.talks and play.silenced is None:
+    if step is not None and step.talks:
         suspend_others(play, run)
         play.put(replace(run, status="asking"))
-        play.speaker = run.id
+        play.speaker = run.id  # it goes on where it was, if it may
 
 
 async def _run(play: Play) -> None:
