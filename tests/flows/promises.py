@@ -40,7 +40,7 @@ class Ledger:
         self.acted: dict[str, str] = {}
         self.once: set[str] = set()
         self.silent: set[str] = set()
-        self.is_repeat = self.is_silence_unsure = False
+        self.is_repeat = self.is_silence_unsure = self.is_cut_short = False
 
     # ---- one turn
 
@@ -60,6 +60,7 @@ class Ledger:
             assert not (result.messages or result.wakes or result.disarmed or result.entries)
             return
         self.entries += result.entries
+        self.is_cut_short = result.status in UNFINISHED
         if result.status in UNFINISHED:
             self._unfinished(flows, before, result)
             return
@@ -180,10 +181,12 @@ class Ledger:
         for run in state.runs:
             assert (run.suspended_at is not None) == (run.status == "suspended")
             assert (run.waiting is not None) == (run.status == "waiting")
-            assert run.status != "running" or session.pending is not None
+            assert run.status != "running" or session.pending is not None or self.is_cut_short
             assert run.step_id is None or run.visits[run.step_id]
             assert all(times <= MAX_ASKS for times in run.asked.values())
         parked = {run.waiting.key: run.waiting.until for run in state.runs if run.waiting is not None and run.waiting.until}
+        if not self.is_cut_short:
+            self.lost.clear()  # what a turn that came to nothing has used up is armed again by the next one
         assert {k: at for k, at in parked.items() if k not in self.lost} == {k: at for k, at in self.armed.items() if not k.startswith(SILENCE)}
         pending = flows.pending_wakes(session, now=now, context={**context, "breaks": False}, options=[] if options is None else [options])
         assert {w.key: w.at for w in pending if not w.key.startswith(SILENCE)} == parked

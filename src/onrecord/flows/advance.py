@@ -128,6 +128,14 @@ def suspend(play: Play, run: Run) -> None:
         play.speaker = ""
 
 
+def keep_floor(play: Play, run: Run) -> None:
+    """The run asks on without a word; it takes the floor from nobody for that."""
+    if play.asker is None or play.asker.id == run.id:
+        play.put(replace(run, status="asking"))
+    else:
+        suspend(play, run)
+
+
 def resume_suspended(play: Play) -> Run | None:
     """The run that was suspended last asks again."""
     waiting = [run for run in play.runs.values() if run.status == "suspended"]

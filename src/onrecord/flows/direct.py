@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ConfigurationError, FlowInvalid
-from onrecord.flows.advance import resume_suspended, suspend_others
+from onrecord.flows.advance import keep_floor, resume_suspended, suspend_others
 from onrecord.flows.book import Book
 from onrecord.flows.deciding import choices, decide, judge_branches, understand
 from onrecord.flows.entries import BODIES, FLOWS, TurnHeld
@@ -20,12 +20,14 @@ from onrecord.flows.flow import Event, Flow, Idle
 from onrecord.flows.flow_options import FlowOptions
 from onrecord.flows.ingest import ingest
 from onrecord.flows.instructions import FlowInstruction
+from onrecord.flows.lost_wakes import LOST
 from onrecord.flows.play import Play, held
 from onrecord.flows.predicates import Condition, check_conditions
 from onrecord.flows.prompts import Prompts
-from onrecord.flows.quiet import arm_silence, pending_wakes
+from onrecord.flows.quiet import arm_lost, arm_silence, pending_wakes
 from onrecord.flows.speaking import speak
 from onrecord.flows.state import FlowState, Held, Run
+from onrecord.flows.steps import Do
 from onrecord.flows.stepping import drain
 from onrecord.flows.validate import Registries, check_tools, validate_flow
 from onrecord.jsonio import Json
@@ -37,6 +39,9 @@ from onrecord.turn.director import Stage
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import Hooks, Rank
 from onrecord.turn.turn import Turn
+
+if TYPE_CHECKING:
+    from onrecord.flows.book import BookStep
 
 __all__ = ("Flows",)
 
@@ -98,7 +103,7 @@ class Flows:
         system = self._book.prompts.system(spec.name)
         pieces = (Instruction(system, rank=Rank.BASE, name=self.name),) if system else ()
         return Hooks(
-            folds=(FLOWS,), bodies=BODIES, options=(FlowOptions,), instructions=pieces, built=self._check_tools,
+            folds=(FLOWS, LOST), bodies=BODIES, options=(FlowOptions,), instructions=pieces, built=self._check_tools,
             manifest={"flows": [flow.id for flow in self.declared]},
         )  # fmt: skip
 
@@ -170,10 +175,26 @@ async def _go_on(play: Play) -> None:
     run = play.put(replace(run, status="running", waiting=None))
     flow = play.flow_of(run)
     step = None if flow is None else flow.by_id.get(run.step_id or "")
-    if step is not None and step.talks and play.silenced is None:
+    if step is None:
+        return
+    if not _asked_here(play, step):
+        play.end(run, "skipped", "step-gone")
+    elif step.talks and play.silenced is not None:
+        keep_floor(play, run)
+    elif step.talks:
         suspend_others(play, run)
         play.put(replace(run, status="asking"))
         play.speaker = run.id
+
+
+def _asked_here(play: Play, step: BookStep) -> bool:
+    """Whether the step is still the one that asked: a talk step asks by what its model calls, a `Do` by its action."""
+    pending = play.turn.session.pending
+    if pending is None or not pending.rounds or pending.question.call is None:
+        return True
+    asked = next((call.name for call in pending.rounds[-1].calls if call.id == pending.question.call), "")
+    is_action = pending.rounds[-1].id.rsplit("/", 1)[-1].startswith("act")
+    return asked == step.declared.action if isinstance(step.declared, Do) else step.talks and not is_action
 
 
 async def _run(play: Play) -> None:
@@ -207,6 +228,7 @@ async def _settle(play: Play) -> None:
     if play.asker is None:
         resume_suspended(play)
     await arm_silence(play)
+    arm_lost(play)
     play.flush()
     if play.question is not None:
         play.turn.note(TurnHeld(held=held(play)))

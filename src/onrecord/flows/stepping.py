@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from onrecord.errors import AnswerRefused, FlowInvalid
 from onrecord.flows.actions import Defer, Failed, Ok, Skipped, as_action_result
-from onrecord.flows.advance import enter, finish, follow, park, suspend_others
+from onrecord.flows.advance import enter, finish, follow, keep_floor, park, suspend_others
 from onrecord.flows.book import next_label
 from onrecord.flows.entries import FLOWS, LineSentOnce
 from onrecord.flows.fields import is_known
@@ -171,7 +171,7 @@ async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resumin
 async def _stay_silent(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resuming: bool) -> None:
     """Nobody may speak: who asks goes on asking, who comes here fresh ends, or passes where that is wanted."""
     if resuming or run.staying:
-        play.put(replace(run, status="asking"))
+        keep_floor(play, run)
     elif play.silenced is not None and play.silenced.skip:
         play.line(
             run, step.kind, "skipped", "silenced", detail=play.reason, key=visit_key(run), leads=next_label(step.then)
