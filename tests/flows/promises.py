@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from onrecord.conversation.inputs import Happened, Input, Said, Woke
+from onrecord.conversation.inputs import Answered, Happened, Input, Said, Woke
 from onrecord.errors import FeatureFailed, ModelError
 from onrecord.flows import Cooldown, Flow, FlowOptions, Flows
 from onrecord.flows.entries import LineSentOnce, RunEnded, RunStarted
 from onrecord.flows.keys import SILENCE, claim_key, idle_key, silence_key, step_key
-from onrecord.flows.state import KEPT_CLAIMS
+from onrecord.flows.state import KEPT_CLAIMS, Run
 from onrecord.models.request import Request
 from onrecord.record.entry import Entry
 from onrecord.session.session import Session, resumed
@@ -67,6 +67,7 @@ class Ledger:
         self._sent(result, gate)
         self._timers(flows, before, result, now)
         self._runs(flows, result)
+        self._floor(flows, before, input, result)
         self._actions(acted)
         self._answered(before, input, result, gate, flows, acted)
 
@@ -82,6 +83,7 @@ class Ledger:
 
     def _sent(self, result: TurnResult[Any], gate: Any) -> None:
         assert gate is None or not result.messages, "nobody speaks while silenced"
+        assert sum(message.kind == "ai" for message in result.messages) <= 1, "one voice a turn"
         started = {line.about["run_id"] for line in result.started}
         for message in result.messages:
             assert message.key not in self.delivered, "a key is that of one message"
@@ -130,6 +132,22 @@ class Ledger:
                 assert body.key not in self.once, "what is said once is said once"
                 self.once.add(body.key)
 
+    def _floor(self, flows: Flows, before: Session | None, input: Input, result: TurnResult[Any]) -> None:
+        """Who waits for a wake goes on when it fires; who was suspended last asks first."""
+        if before is None or result.session is None:
+            return
+        old = {run.id: run for run in flows.state(before).runs}
+        new = flows.state(result.session)
+        for run in new.runs:
+            if isinstance(input, Woke) and run.waiting is not None and run.waiting.key == input.key:
+                assert run.waiting != old[run.id].waiting, "a wake is not fired in vain"
+        asker = new.asker
+        if isinstance(input, (Said, Answered)) or asker is None or asker.id not in old or asker.waiting is not None:
+            return
+        behind = old[asker.id].suspended_at
+        still = [run for run in new.runs if run.suspended_at is not None and run.id in old]
+        assert behind is None or all(_is_behind(old[run.id], behind) for run in still)
+
     def _actions(self, acted: Sequence[tuple[str, str]]) -> None:
         for key, how in acted:
             assert self.acted.get(key, "defer") in ("defer", "asks"), "an action that is done is not done again"
@@ -174,6 +192,8 @@ class Ledger:
         assert dict(state.claims) == {key: at for key, at in spent.items() if key not in forgotten}
         assert not forgotten or len(state.claims) >= KEPT_CLAIMS
         assert set(state.sent) == self.once
+        held = None if state.held is None else state.held.question
+        assert self.is_cut_short or held == (None if session.question is None else session.question.key)
         asking = [run for run in state.runs if run.status == "asking"]
         suspended = [run for run in state.runs if run.status == "suspended"]
         assert len(asking) <= 1
@@ -182,6 +202,9 @@ class Ledger:
             assert (run.suspended_at is not None) == (run.status == "suspended")
             assert (run.waiting is not None) == (run.status == "waiting")
             assert run.status != "running" or session.pending is not None or self.is_cut_short
+            if run.waiting is not None and run.waiting.kind == "answer" and not self.is_cut_short:
+                assert session.question is not None
+                assert session.question.key == run.waiting.key
             assert run.step_id is None or run.visits[run.step_id]
             assert all(times <= MAX_ASKS for times in run.asked.values())
         parked = {run.waiting.key: run.waiting.until for run in state.runs if run.waiting is not None and run.waiting.until}
@@ -207,6 +230,10 @@ class Ledger:
             assert (key in pending) == is_open
             if is_open and flow.id in self.silent:
                 assert key in self.armed or key in self.fired
+
+
+def _is_behind(run: Run, last: datetime) -> bool:
+    return run.suspended_at is None or run.suspended_at <= last
 
 
 def _cools_down(flows: Flows, id: str) -> bool:

@@ -41,7 +41,7 @@ from onrecord.turn.moments import Hooks, Rank
 from onrecord.turn.turn import Turn
 
 if TYPE_CHECKING:
-    from onrecord.flows.book import BookStep
+    from onrecord.flows.book import BookFlow, BookStep
 
 __all__ = ("Flows",)
 
@@ -170,31 +170,38 @@ async def _go_on(play: Play) -> None:
     play.delays, play.asks, play.idle, play.answers = dict(kept.delays), kept.asks, kept.idle, kept.answers
     play.speaker = kept.speaker
     run = next((r for r in play.runs.values() if r.waiting is not None and r.waiting.key == question), None)
+    flow = None if run is None else play.flow_of(run)
+    step = None if flow is None or run is None else flow.by_id.get(run.step_id or "")
+    if turn.resuming is not None and not _asks_still(play, flow, step):
+        play.passed = turn.resuming.key
     if run is None:
         return
     run = play.put(replace(run, status="running", waiting=None))
-    flow = play.flow_of(run)
-    step = None if flow is None else flow.by_id.get(run.step_id or "")
-    if step is None:
+    if step is None or not step.talks:
         return
-    if not _asked_here(play, step):
-        play.end(run, "skipped", "step-gone")
-    elif step.talks and play.silenced is not None:
+    if play.silenced is not None:
         keep_floor(play, run)
-    elif step.talks:
-        suspend_others(play, run)
-        play.put(replace(run, status="asking"))
-        play.speaker = run.id
+        return
+    suspend_others(play, run)
+    play.put(replace(run, status="asking"))
+    play.speaker = run.id
 
 
-def _asked_here(play: Play, step: BookStep) -> bool:
-    """Whether the step is still the one that asked: a talk step asks by what its model calls, a `Do` by its action."""
-    pending = play.turn.session.pending
+def _asks_still(play: Play, flow: BookFlow | None, step: BookStep | None) -> bool:
+    """Whether what asked a person is still there: the action of a `Do`, or a tool that whoever speaks may call."""
+    pending = play.turn.resuming
     if pending is None or not pending.rounds or pending.question.call is None:
         return True
-    asked = next((call.name for call in pending.rounds[-1].calls if call.id == pending.question.call), "")
-    is_action = pending.rounds[-1].id.rsplit("/", 1)[-1].startswith("act")
-    return asked == step.declared.action if isinstance(step.declared, Do) else step.talks and not is_action
+    held = pending.rounds[-1]
+    asked = next((call.name for call in held.calls if call.id == pending.question.call), "")
+    by_action = held.id.rsplit("/", 1)[-1].startswith("act")
+    if step is not None and isinstance(step.declared, Do):
+        return by_action and asked == step.declared.action
+    speaker: Any = play.book.idle if step is None else step.declared if step.talks else None
+    if by_action or speaker is None:
+        return False
+    allowed = flow.declared.tools if speaker.tools is None and flow is not None else speaker.tools
+    return (allowed is None or asked in allowed) and (asked in play.turn.plan.tools or bool(play.turn.plan.toolsets))
 
 
 async def _run(play: Play) -> None:

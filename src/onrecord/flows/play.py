@@ -39,7 +39,8 @@ class Play:
     ``runs`` are the live ones in the order in which they started; changes of them are filed by `flush`, once, when
     the turn is settled or pauses. ``floor`` is the run whose turn it is, ``floor_taken`` whether it took the floor
     by itself, so that nothing is routed. ``speaker`` is the run that is about to talk; ``said`` and ``speakers`` are
-    what went out and which runs said it. ``over``: speaking is over, whoever asks now waits for the next message.
+    what went out and which runs said it. ``passed`` is the verb that asked a person what nobody here asks any more: it
+    is not resumed. ``over``: speaking is over, whoever asks now waits for the next message.
     """
 
     def __init__(self, book: Book, turn: Turn, stage: Stage) -> None:
@@ -50,7 +51,7 @@ class Play:
         self.is_message = isinstance(turn.input, Said)
         self.text = plain_text(turn.input.content) if isinstance(turn.input, Said) else ""
         self.key = trigger_key(turn.input, turn.now)
-        self.floor = self.speaker = ""
+        self.floor = self.speaker = self.passed = ""
         self.floor_taken = self.ingesting = self.over = self.answers = self.idle = self.resumes = False
         self.asks: bool | None = None
         self.said: list[tuple[str, str | None]] = []
@@ -104,6 +105,10 @@ class Play:
             claimed_at(state, self.options, flow, self.anchor(flow).key, nonce), self.now,
             cooldown=cooldown,
         )  # fmt: skip
+
+    def verb(self, key: str) -> str:
+        """What a verb is called: by the key of its message or action, but for one whose question nobody asks now."""
+        return f"{key}/anew" if key == self.passed else key
 
     # ---- changing
 

@@ -124,7 +124,7 @@ async def _brief(play: Play, run: Run, flow: BookFlow, step: BookStep, pending: 
     key = next_message_key(run)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key)
     return Brief(
-        key=key, message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(tools),
+        key=play.verb(key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(tools),
         shape=speak_shape(pending), merge=merge_fields, carries_input=play.is_message, hold_data=True,
         after_ms=play.delays.pop(run.id, 0), about={"run_id": run.id, "step_id": step.id}, scope=scope,
     )  # fmt: skip
@@ -235,7 +235,7 @@ async def _idle_speaks(play: Play) -> None:
         offers_tools=_offers(play, idle.tools),
     )  # fmt: skip
     brief = Brief(
-        key=key, message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(idle.tools),
+        key=play.verb(key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(idle.tools),
         shape=speak_shape(()), merge=merge_fields, carries_input=True,
     )  # fmt: skip
     said = await _spoken(play, brief)
