@@ -9,7 +9,7 @@ from typing import Any
 from onrecord.conversation.inputs import Answered, Happened, Input, Said, Woke
 from onrecord.errors import FeatureFailed, ModelError
 from onrecord.flows import Cooldown, Flow, FlowOptions, Flows
-from onrecord.flows.entries import LineSentOnce, RunEnded, RunStarted
+from onrecord.flows.entries import ClaimReleased, LineSentOnce, RunStarted
 from onrecord.flows.keys import SILENCE, claim_key, idle_key, silence_key, step_key
 from onrecord.flows.state import KEPT_CLAIMS, Run
 from onrecord.models.request import Request
@@ -33,7 +33,6 @@ class Ledger:
         self.entries: list[Entry] = []
         self.delivered: dict[str, str] = {}
         self.armed: dict[str, datetime] = {}
-        self.lost: set[str] = set()
         self.fired: list[str] = []
         self.live: list[str] = []
         self.spent: dict[str, datetime] = {}
@@ -49,10 +48,9 @@ class Ledger:
     ) -> None:  # fmt: skip
         """Takes down what a turn came to."""
         if isinstance(input, Woke):
-            was_armed = self.armed.pop(input.key, None) is not None
             self.fired.append(input.key)
-            if result.status in UNFINISHED and was_armed:
-                self.lost.add(input.key)
+            if result.status not in UNFINISHED:  # one that broke off is given back to come again
+                self.armed.pop(input.key, None)
         if self.is_repeat and isinstance(input, (Said, Happened)):
             assert result.status == "ignored", "an input is taken once"
         if not result.changed:
@@ -102,8 +100,7 @@ class Ledger:
         for key in result.disarmed:
             self.armed.pop(key, None)
         for wake in result.wakes:
-            assert wake.key.startswith(SILENCE) or wake.key in self.lost or wake.at >= now, "nothing is armed for the past"
-            self.lost.discard(wake.key)
+            assert wake.key.startswith(SILENCE) or wake.at >= now, "nothing is armed for the past"
             self.armed.pop(wake.replaces or "", None)
             self.armed[wake.key] = wake.at
         spoke = None if before is None else before.last_assistant_at
@@ -126,7 +123,7 @@ class Ledger:
                     assert _cools_down(flows, body.run.flow_id), "a claim is spent once"
                     assert body.at - self.spent[claim] >= COOLDOWN
                 self.spent[claim] = body.at
-            elif isinstance(body, RunEnded) and body.release:
+            elif isinstance(body, ClaimReleased):
                 del self.spent[claim_key(body.flow, body.anchor, body.nonce)]
             elif isinstance(body, LineSentOnce):
                 assert body.key not in self.once, "what is said once is said once"
@@ -208,9 +205,7 @@ class Ledger:
             assert run.step_id is None or run.visits[run.step_id]
             assert all(times <= MAX_ASKS for times in run.asked.values())
         parked = {run.waiting.key: run.waiting.until for run in state.runs if run.waiting is not None and run.waiting.until}
-        if not self.is_cut_short:
-            self.lost.clear()  # what a turn that came to nothing has used up is armed again by the next one
-        assert {k: at for k, at in parked.items() if k not in self.lost} == {k: at for k, at in self.armed.items() if not k.startswith(SILENCE)}
+        assert parked == {k: at for k, at in self.armed.items() if not k.startswith(SILENCE)}
         pending = flows.pending_wakes(session, now=now, context={**context, "breaks": False}, options=[] if options is None else [options])
         assert {w.key: w.at for w in pending if not w.key.startswith(SILENCE)} == parked
         if not self.is_silence_unsure:

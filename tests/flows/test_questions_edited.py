@@ -95,15 +95,6 @@ async def test_an_answer_while_nobody_may_speak_leaves_the_floor_to_its_run() ->
     assert keys(await play.said(judge={"fields": {}}, speak=[says("Which one?")])) == ["hotel#k:s:1"]
 
 
-async def test_an_answer_while_nobody_may_speak_takes_the_floor_from_nobody() -> None:
-    """The run waits behind the one that asks by then."""
-    play = with_rule(Play(hotel(BOOK), Flow("ask", steps=[Collect("name", id="q")]), tools=[booking([])]))
-    await play.started("hotel", speak=ASKS)
-    await play.started("ask", speak=[says("Your name?")])
-    await answer(play, yes=True, options=[Silenced("human")])
-    assert play.statuses == {"hotel": "suspended", "ask": "asking"}
-
-
 async def test_what_was_kept_for_an_answer_goes_with_its_question() -> None:
     """Also where no run waits for it: texts that were said do not stay behind in the state."""
     seen: list[str] = []

@@ -5,26 +5,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec.structs import replace
 
 from onrecord.conversation.outgoing import Wake
-from onrecord.errors import ConfigurationError, FlowInvalid
-from onrecord.flows.advance import keep_floor, resume_suspended, suspend_others
+from onrecord.errors import ConfigurationError, UsageError
+from onrecord.flows.advance import resume_suspended, suspend_others
 from onrecord.flows.book import Book
 from onrecord.flows.deciding import choices, decide, judge_branches, understand
+from onrecord.flows.director_shape import actions_of, check_director, check_flows, conditions_of, events_of
 from onrecord.flows.entries import BODIES, FLOWS, TurnHeld
 from onrecord.flows.fields import Field, fields_of
 from onrecord.flows.flow import Event, Flow, Idle
 from onrecord.flows.flow_options import FlowOptions
 from onrecord.flows.ingest import ingest
 from onrecord.flows.instructions import FlowInstruction
-from onrecord.flows.lost_wakes import LOST
 from onrecord.flows.play import Play, held
-from onrecord.flows.predicates import Condition, check_conditions
+from onrecord.flows.predicates import Condition
 from onrecord.flows.prompts import Prompts
-from onrecord.flows.quiet import arm_lost, arm_silence, pending_wakes
+from onrecord.flows.quiet import arm_silence, pending_wakes
 from onrecord.flows.speaking import speak
 from onrecord.flows.state import FlowState, Held, Run
 from onrecord.flows.steps import Do
@@ -71,15 +71,15 @@ class Flows:
         lone_flow: Literal["start", "score"] = "start",
         name: str = "flows",
     ) -> None:  # fmt: skip
-        if lone_flow not in ("start", "score"):
-            raise FlowInvalid(f"lone_flow must be start or score, got {lone_flow!r}")
+        check_director(
+            name=name, persona=persona, goal=goal, knowledge=knowledge, instructions=instructions, idle=idle,
+            business_hours=business_hours, lone_flow=lone_flow,
+        )  # fmt: skip
+        check_flows(flows)
         self.name = name
         self.declared = tuple(flows)
         self.fields = fields_of(fields)
-        named = {tool.id: tool for tool in actions}
-        happen = dict(events) if isinstance(events, Mapping) else {name: Event() for name in events}
-        judged = dict(conditions or {})
-        check_conditions(judged)
+        named, happen, judged = actions_of(actions), events_of(events), conditions_of(conditions)
         self.warnings = _validated(self.declared, self.fields, named, happen, judged)
         speaker = None if idle == "silent" else idle
         self._book = Book.of(
@@ -103,8 +103,8 @@ class Flows:
         system = self._book.prompts.system(spec.name)
         pieces = (Instruction(system, rank=Rank.BASE, name=self.name),) if system else ()
         return Hooks(
-            folds=(FLOWS, LOST), bodies=BODIES, options=(FlowOptions,), instructions=pieces, built=self._check_tools,
-            manifest={"flows": [flow.id for flow in self.declared]},
+            folds=(FLOWS,), bodies=BODIES, options=(FlowOptions,), instructions=pieces, built=self._check_tools,
+            keeps_wakes=True, manifest={"flows": [flow.id for flow in self.declared]},
         )  # fmt: skip
 
     def _check_tools(self, tools: Mapping[str, Tool], may_be_more: bool) -> None:  # noqa: FBT001 - `Hooks.built` says so
@@ -115,6 +115,7 @@ class Flows:
 
     def state(self, session: Session) -> FlowState:
         """Live runs and claims of a session."""
+        _check_session(session)
         kept = session.slots.get(FLOWS.name)
         return FlowState() if kept is None else slot_value(kept, FlowState)
 
@@ -125,6 +126,9 @@ class Flows:
 
         A condition that is async counts as open; it is judged again when the wake fires.
         """
+        _check_session(session)
+        if not isinstance(cast("object", now), datetime) or now.utcoffset() is None:
+            raise UsageError("now= must be a datetime with a UTC offset", hint="such as datetime.now(UTC)")
         given = next((option for option in options if isinstance(option, FlowOptions)), FlowOptions())
         return pending_wakes(self._book, self.state(session), session, now=now, context=context, options=given)
 
@@ -145,17 +149,19 @@ class Flows:
         await _settle(play)
 
 
+def _check_session(session: object) -> None:
+    if not isinstance(session, Session):
+        raise UsageError(
+            f"a session is needed, not a {type(session).__name__}", hint="pass result.session, or what the store loaded"
+        )
+
+
 def _validated(
     flows: Sequence[Flow], fields: Mapping[str, Any], actions: Mapping[str, Tool], events: Mapping[str, Event],
     conditions: Mapping[str, Condition],
 ) -> tuple[str, ...]:  # fmt: skip
-    ids = [flow.id for flow in flows]
-    for id in ids:
-        if ids.count(id) > 1:
-            raise FlowInvalid(f'flow "{id}" is declared twice: flow ids must be unique.', hint="Rename one of them.")
-    registries = Registries(
-        fields=fields, actions=actions, events=events, conditions=conditions, tools=None, flows=frozenset(ids)
-    )
+    ids = frozenset(flow.id for flow in flows)
+    registries = Registries(fields=fields, actions=actions, events=events, conditions=conditions, tools=None, flows=ids)
     return tuple(warning for flow in flows for warning in validate_flow(flow, registries))
 
 
@@ -179,12 +185,9 @@ async def _go_on(play: Play) -> None:
     run = play.put(replace(run, status="running", waiting=None))
     if step is None or not step.talks:
         return
-    if play.silenced is not None:
-        keep_floor(play, run)
-        return
     suspend_others(play, run)
     play.put(replace(run, status="asking"))
-    play.speaker = run.id
+    play.speaker = run.id  # it goes on where it was, if it may
 
 
 def _asks_still(play: Play, flow: BookFlow | None, step: BookStep | None) -> bool:
@@ -235,7 +238,6 @@ async def _settle(play: Play) -> None:
     if play.asker is None:
         resume_suspended(play)
     await arm_silence(play)
-    arm_lost(play)
     play.flush()
     if play.question is not None:
         play.turn.note(TurnHeld(held=held(play)))

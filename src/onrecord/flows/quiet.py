@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from onrecord.conversation.outgoing import Wake
 from onrecord.flows.keys import claim_key, run_id, silence_key
-from onrecord.flows.lost_wakes import LOST
-from onrecord.flows.play import Play, anchor_of, arm, claimed_at, snapped
+from onrecord.flows.play import Play, anchor_of, claimed_at, snapped
 from onrecord.flows.predicates import PredContext
 from onrecord.flows.repeat import blocked
 from onrecord.flows.starting import draft
@@ -23,39 +22,25 @@ if TYPE_CHECKING:
     from onrecord.flows.flow_options import FlowOptions
     from onrecord.flows.state import FlowState
 
-__all__ = ("arm_lost", "arm_silence", "pending_wakes")
+__all__ = ("arm_silence", "pending_wakes")
 
 
 async def arm_silence(play: Play) -> None:
-    """Arms a wake per silence flow when the assistant spoke in this turn and the customer has not written since.
-
-    And again where it fired in a turn that came to nothing.
-    """
+    """Arms a wake per silence flow when the assistant spoke in this turn and the customer has not written since."""
     working, before = play.turn.working, play.turn.session.last_assistant_at
     spoke, wrote = working.last_assistant_at, working.last_user_at
-    if spoke is None or (wrote is not None and wrote > spoke):
+    if spoke is None or spoke == before or (wrote is not None and wrote > spoke):
         return
-    session, lost = play.turn.session.key.id, play.turn.state(LOST).keys
+    session = play.turn.session.key.id
     for flow in play.book.silent:
-        if spoke == before and silence_key(flow.id, session, spoke) not in lost:
-            continue
         trigger = flow.of("silence")[0]
         if play.blocked(flow, trigger, _nonce(trigger, spoke)) is not None:
             continue
         if trigger.check is not None and not await play.holds(trigger.check, draft(play, flow, "silence", trigger)):
             continue
         at = snapped(play, spoke + (trigger.after or timedelta()), business_hours=trigger.business_hours)
-        replaces = None if before in (None, spoke) else silence_key(flow.id, session, cast(datetime, before))
+        replaces = None if before is None else silence_key(flow.id, session, before)
         play.stage.arm(Wake(key=silence_key(flow.id, session, spoke), at=at, replaces=replaces))
-
-
-def arm_lost(play: Play) -> None:
-    """Arms the wakes again that runs wait for, and that fired in a turn which came to nothing."""
-    for key in play.turn.state(LOST).keys:
-        for run in play.runs.values():
-            waiting = run.waiting
-            if waiting is not None and waiting.key == key and waiting.until is not None:
-                arm(play, key, waiting.until)
 
 
 def pending_wakes(

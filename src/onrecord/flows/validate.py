@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from onrecord.flows.flow_shape import (
     targets_of,
     trigger_place,
 )
-from onrecord.flows.invalid import invalid, nearest, quoted, unknown
+from onrecord.flows.invalid import got, invalid, nearest, quoted, unknown
 from onrecord.flows.phrases import phrases
 from onrecord.flows.predicates import Condition, Pred, compile_pred
 from onrecord.flows.steps import END, Chain, Collect, Do, Goto, If, Next, Talk, Wait, WaitEvent
@@ -31,7 +31,9 @@ from onrecord.jsonio import Json
 from onrecord.timing import duration
 from onrecord.tools.tool import Tool
 
-__all__ = ("Registries", "check_instructions", "check_tools", "check_unique", "validate_flow")
+__all__ = (
+    "Registries", "check_instructions", "check_registries", "check_tools", "check_unique", "validate_flow",
+)  # fmt: skip
 
 T = TypeVar("T")
 
@@ -46,12 +48,34 @@ class Registries(Struct, frozen=True, kw_only=True):
     tools: frozenset[str] | None = None
     flows: frozenset[str] | None = None
 
+    def __post_init__(self) -> None:
+        """Everything is looked up by name, so each is an object or a set of names."""
+        for what, kind in (("fields", FieldSpec), ("actions", Tool), ("events", Event)):
+            held = getattr(self, what)
+            if not isinstance(held, Mapping) or not all(isinstance(one, kind) for one in held.values()):
+                hint = "Flows(...).fields has them" if what == "fields" else ""
+                raise invalid("registries", f"{what} must be an object of {kind.__name__}s", hint)
+        held = cast("object", self.conditions)  # as a host gave it
+        if not isinstance(held, Mapping) or not all(callable(one) for one in held.values()):
+            raise invalid("registries", "conditions must be an object of functions")
+        for what in ("tools", "flows"):
+            names = getattr(self, what)
+            if names is not None and not isinstance(names, (frozenset, set, Mapping)):
+                raise invalid("registries", f"{what} must be a set of names, {got(names)}")
+
+
+def check_registries(registries: object) -> None:
+    """Raises FlowInvalid for what is no `Registries`."""
+    if not isinstance(registries, Registries):
+        raise invalid("", f"registries must be Registries, {got(registries)}", "write Registries(fields=..., ...)")
+
 
 def validate_flow(flow: Flow | Mapping[str, Json], registries: Registries) -> tuple[str, ...]:
     """Warnings about what works but is hardly meant. Raises FlowInvalid for the first thing that cannot work.
 
     Takes a flow or its JSON form. Errors and warnings name the flow, the trigger or step, and the thing.
     """
+    check_registries(registries)
     whole = flow if isinstance(flow, Flow) else from_spec(flow)
     check_shape(whole)
     return tuple(_Checking(whole, registries).warnings())
