@@ -9,7 +9,7 @@ from typing import Any
 from onrecord.conversation.inputs import Happened, Input, Said, Woke
 from onrecord.errors import FeatureFailed, ModelError
 from onrecord.flows import Cooldown, Flow, FlowOptions, Flows
-from onrecord.flows.entries import LineSentOnce, RunEnded, RunStarted
+from onrecord.flows.entries import ClaimReleased, LineSentOnce, RunStarted
 from onrecord.flows.keys import SILENCE, claim_key, idle_key, silence_key, step_key
 from onrecord.flows.state import KEPT_CLAIMS
 from onrecord.models.request import Request
@@ -123,7 +123,7 @@ class Ledger:
                     assert _cools_down(flows, body.run.flow_id), "a claim is spent once"
                     assert body.at - self.spent[claim] >= COOLDOWN
                 self.spent[claim] = body.at
-            elif isinstance(body, RunEnded) and body.release:
+            elif isinstance(body, ClaimReleased):
                 del self.spent[claim_key(body.flow, body.anchor, body.nonce)]
             elif isinstance(body, LineSentOnce):
                 assert body.key not in self.once, "what is said once is said once"
