@@ -27,6 +27,7 @@ from onrecord.cli.world import World, WorldStuck
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Happened, Input, Said, Started
 from onrecord.flows.captions import lasting
+from onrecord.flows.invalid import nearest
 from onrecord.session.memory import MemoryStore
 from onrecord.session.store import Store
 
@@ -197,6 +198,8 @@ class Simulation:
                 self._pass(command)
             case Report(kind="event", name=name, value=value):
                 self._take(Happened(name, key=self._key(), payload=value))
+                if name not in (events := self.world.flows.events):
+                    self.screen.line(f"    {nearest(name, events)}", dim=True)
             case Report(name=name, value=value):
                 self._take(Started(name, key=self._key(), input=value))
             case Look():

@@ -68,11 +68,11 @@ class Flows:
     ) -> None:  # fmt: skip
         if lone_flow not in ("start", "score"):
             raise FlowInvalid(f"lone_flow must be start or score, got {lone_flow!r}")
-        self.name = name
+        self.name, self.lone_flow = name, lone_flow
         self.declared = tuple(flows)
         self.fields = fields_of(fields)
         named = {tool.id: tool for tool in actions}
-        happen = dict(events) if isinstance(events, Mapping) else {name: Event() for name in events}
+        self.events = happen = dict(events) if isinstance(events, Mapping) else {name: Event() for name in events}
         judged = dict(conditions or {})
         check_conditions(judged)
         self.warnings = _validated(self.declared, self.fields, named, happen, judged)
