@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
 
+from onrecord.errors import FeatureFailed
 from onrecord.flows.fields import FieldSpec
 from onrecord.flows.flow import Event, Flow, Idle
 from onrecord.flows.instructions import FlowInstruction
@@ -17,8 +19,9 @@ from onrecord.flows.prompts import Prompts
 from onrecord.flows.steps import Chain, Collect, Do, Goto, If, Next, Say, Step, Talk, Wait, WaitEvent
 from onrecord.flows.template import Template, compile_template
 from onrecord.flows.triggers import Cooldown, OnEvent, OnMention, OnMessage, OnSilence, Trigger
-from onrecord.timing import duration
+from onrecord.timing import duration, whole_ms
 from onrecord.tools.tool import Tool
+from onrecord.turn.contained import fail
 
 __all__ = ("Book", "BookBranch", "BookFlow", "BookStep", "BookTrigger", "Guide", "guides", "next_label")
 
@@ -143,8 +146,20 @@ class Book(Struct, frozen=True, kw_only=True):
     scores_lone: bool
 
     def moved(self, at: datetime, context: Any) -> datetime:
-        """The instant, moved to when business is open; never back, whatever the function says."""
-        return at if self.business_hours is None else max(at, self.business_hours(at, context))
+        """The instant, moved to when business is open; never back, whatever the function says. FeatureFailed."""
+        if self.business_hours is None:
+            return at
+        moved: Any
+        try:
+            moved = self.business_hours(at, context)
+        except Exception as error:  # noqa: BLE001 - `fail` says whose error it is
+            fail("Flows", "business_hours", error)
+        if not isinstance(moved, datetime) or moved.utcoffset() is None:
+            if inspect.iscoroutine(moved):
+                moved.close()
+            gave = "a datetime without UTC offset" if isinstance(moved, datetime) else type(moved).__name__
+            raise FeatureFailed("Flows", "business_hours", f"it returned {gave}, not an aware datetime")
+        return max(at, whole_ms(moved).astimezone(UTC))
 
     @classmethod
     def of(

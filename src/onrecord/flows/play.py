@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from onrecord.conversation.content import plain_text
 from onrecord.conversation.inputs import Question, Said, trigger_key
 from onrecord.conversation.outgoing import Outcome, Wake
+from onrecord.errors import OnrecordError
 from onrecord.flows.entries import FLOWS, RunEnded, RunMoved, RunStarted
 from onrecord.flows.flow_options import Anchor, FlowOptions
+from onrecord.flows.invalid import quoted
 from onrecord.flows.keys import claim_key, message_key, step_key
 from onrecord.flows.outcomes import OUTCOME_MESSAGES, EndReason, OutcomeCode
 from onrecord.flows.predicates import Check, PredContext, holds
@@ -20,6 +22,7 @@ from onrecord.flows.repeat import blocked
 from onrecord.flows.state import FlowState, Held, Run
 from onrecord.jsonio import Json
 from onrecord.record.kinds import DataPatched
+from onrecord.turn.contained import fail
 from onrecord.turn.director import Stage
 from onrecord.turn.options import Silenced
 from onrecord.turn.turn import Turn
@@ -90,7 +93,12 @@ class Play:
             context=turn.context, data=turn.data, input=None if run is None else run.input, run=run,
             silenced=self.reason, now=self.now,
         )  # fmt: skip
-        return await holds(check, context)
+        try:
+            return await holds(check, context)
+        except OnrecordError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
+            fail("Flows", _place(run), error)
 
     def blocked(self, flow: BookFlow, trigger: BookTrigger | None, nonce: str) -> OutcomeCode | None:
         """Why a claim stops a flow from beginning, here or in another session of the same customer."""
@@ -182,6 +190,14 @@ class Play:
         """Files that a run started or ended."""
         told: dict[str, Json] = {"run_id": run.id, "flow_id": run.flow_id, "anchor": run.anchor, **about}
         self.stage.outcome(Outcome(kind="run", status=status, code=code, at=self.now, about=told))
+
+
+def _place(run: Run | None) -> str:
+    """Where a condition stands, for whoever must correct it."""
+    if run is None:
+        return "a condition"
+    step = "" if run.step_id is None else f", step {quoted(run.step_id)}"
+    return f"a condition of flow {quoted(run.flow_id)}{step}"
 
 
 def anchor_of(flow: BookFlow, options: FlowOptions, session: str) -> Anchor:

@@ -171,6 +171,8 @@ async def _spoken(play: Play, brief: Brief) -> Said:
     calls = play.turn.llm_calls - before
     if spoken.asked is None and not spoken.text.strip():
         log.warning("[Speak] call %d came back without a message", play.turn.llm_calls)
+        if brief.hold_data and spoken.data:  # what tools did stands, whether or not it was spoken of
+            play.turn.note(DataPatched(patch=dict(spoken.data)))
         return Said(failure=EMPTY, calls=calls)
     return Said(spoken=spoken, calls=calls)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -15,11 +14,13 @@ from onrecord.flows.advance import enter, finish, follow, park, suspend_others
 from onrecord.flows.book import next_label
 from onrecord.flows.entries import FLOWS, LineSentOnce
 from onrecord.flows.fields import is_known
+from onrecord.flows.invalid import quoted
 from onrecord.flows.keys import said_once_key, wake_key
 from onrecord.flows.play import Play, line_kind, next_message_key, snapped, spoke, visit_key
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.steps import Do, Goto, Say, Wait, WaitEvent
 from onrecord.flows.template import render_deep
+from onrecord.jsonio import read_object
 from onrecord.record.kinds import TextSaid
 from onrecord.timing import duration
 from onrecord.turn.director import Acted, Scope
@@ -214,15 +215,15 @@ async def _say_step(play: Play, run: Run, flow: BookFlow, step: BookStep) -> Non
         await _stay_silent(play, run, flow, step, resuming=False)
         return
     key, label = visit_key(run), next_label(step.then)
-    if say.once:
-        claim = said_once_key(run.flow_id, step.id, play.turn.session.key.id)
-        if claim in play.turn.state(FLOWS).sent or claim in play.options.claims.held:
-            play.line(run, "say", "skipped", "already-sent", key=key, leads=label)
-            await follow(play, run, flow, step, step.then)
-            return
-        play.turn.note(LineSentOnce(key=claim, at=play.now))
+    claim = said_once_key(run.flow_id, step.id, play.turn.session.key.id) if say.once else ""
+    if claim and (claim in play.turn.state(FLOWS).sent or claim in play.options.claims.held):
+        play.line(run, "say", "skipped", "already-sent", key=key, leads=label)
+        await follow(play, run, flow, step, step.then)
+        return
     text = "" if step.text is None else step.text.render(play.turn.data, play.turn.context, run.input)
     if await _say(play, run, step, text, after_ms=say.after_ms, media=say.media):
+        if claim:
+            play.turn.note(LineSentOnce(key=claim, at=play.now))
         play.line(play.runs[run.id], "say", "ok", key=key, leads=label)
     await follow(play, run, flow, step, step.then)
 
@@ -258,11 +259,8 @@ def wait_for_answer(play: Play, run: Run, step: BookStep, asking: Any) -> None:
 def _why(acted: Acted) -> str:
     """What an action failed with, in the words of who raised or denied it."""
     told = acted.error or ""
-    try:
-        held = json.loads(told)
-    except ValueError:
-        return told
-    return str(held["error"]) if isinstance(held, dict) and "error" in held else told
+    held = read_object(told) or {}
+    return str(held.get("error", told))
 
 
 async def _done(play: Play, run: Run, flow: BookFlow, step: BookStep, result: Ok | Skipped | Failed | Defer) -> None:
@@ -272,7 +270,7 @@ async def _done(play: Play, run: Run, flow: BookFlow, step: BookStep, result: Ok
         try:
             at = play.now + duration(result.duration)
         except FlowInvalid:
-            result = Failed(f'action "{do.action}" deferred by {result.duration!r}, which is no duration')
+            result = Failed(f'action "{do.action}" deferred by {quoted(result.duration)}, which is no duration')
         else:
             run = park(play, run, step, wake_key(run.id, step.id, at), at)
             play.line(run, "do", "deferred", "action-deferred", detail=result.detail or None, key=key, until=at)

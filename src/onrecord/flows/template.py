@@ -154,7 +154,7 @@ def _text(value: Any) -> str | None:
 def _listed(items: Any) -> str | None:
     try:
         texts = [_text(item) for item in items if item is not None]
-    except RecursionError:
+    except Exception:  # noqa: BLE001 - a list of a host's own may raise anything, or be circular
         return None
     return None if None in texts else ", ".join(text for text in texts if text is not None)
 
