@@ -145,7 +145,9 @@ def is_question_due(play: Play, run: Run, step: BookStep) -> bool:
     if step.question is None or run.staying:
         return False
     data = play.turn.data
-    return all(not is_known(data.get(s.slug)) and not run.asked.get(s.slug, 0) for s in step.collect)
+    if any(is_known(data.get(s.slug)) or run.asked.get(s.slug, 0) for s in step.collect):
+        return False
+    return bool(step.question.render(data, play.turn.context, run.input).strip())  # a blank one asks nothing
 
 
 async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resuming: bool) -> None:
@@ -221,6 +223,10 @@ async def _say_step(play: Play, run: Run, flow: BookFlow, step: BookStep) -> Non
         await follow(play, run, flow, step, step.then)
         return
     text = "" if step.text is None else step.text.render(play.turn.data, play.turn.context, run.input)
+    if not text.strip() and not say.media:
+        play.line(run, "say", "skipped", detail="blank", key=key, leads=label)  # nobody was told anything
+        await follow(play, run, flow, step, step.then)
+        return
     if await _say(play, run, step, text, after_ms=say.after_ms, media=say.media):
         if claim:
             play.turn.note(LineSentOnce(key=claim, at=play.now))
