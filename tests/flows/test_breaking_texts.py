@@ -169,8 +169,8 @@ async def test_a_line_that_is_blank_is_not_said() -> None:
     result = await play.said(speak=[says("Hello.")], context={"news": ""})
     assert said_by(result) == [("Hello.", "ai", "idle:m1")]
     assert [each for each in lines(result) if each[1] == "say"] == [
-        ("s", "say", "skipped", None),
-        ("t", "say", "skipped", None),
+        ("s", "say", "skipped", "blank"),
+        ("t", "say", "skipped", "blank"),
     ]
     news = await play.said(key="m2", context={"news": "We moved."}, speak=[says("Hello again.")])
     assert [text for text, _, _ in said_by(news)] == ["Hello again."]  # the mention has had its once

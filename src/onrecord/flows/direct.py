@@ -100,7 +100,7 @@ class Flows:
         pieces = (Instruction(system, rank=Rank.BASE, name=self.name),) if system else ()
         return Hooks(
             folds=(FLOWS,), bodies=BODIES, options=(FlowOptions,), instructions=pieces, built=self._check_tools,
-            manifest={"flows": [flow.id for flow in self.declared]},
+            keeps_wakes=True, manifest={"flows": [flow.id for flow in self.declared]},
         )  # fmt: skip
 
     def _check_tools(self, tools: Mapping[str, Tool], may_be_more: bool) -> None:  # noqa: FBT001 - `Hooks.built` says so
@@ -177,10 +177,10 @@ async def _go_on(play: Play) -> None:
     run = play.put(replace(run, status="running", waiting=None))
     flow = play.flow_of(run)
     step = None if flow is None else flow.by_id.get(run.step_id or "")
-    if step is not None and step.talks and play.silenced is None:
+    if step is not None and step.talks:
         suspend_others(play, run)
         play.put(replace(run, status="asking"))
-        play.speaker = run.id
+        play.speaker = run.id  # it goes on where it was, if it may
 
 
 async def _run(play: Play) -> None:

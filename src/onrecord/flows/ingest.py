@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from onrecord.conversation.inputs import Happened, Said, Started, Woke
 from onrecord.conversation.outgoing import Outcome
 from onrecord.flows.advance import follow, suspend_others
-from onrecord.flows.book import next_label
 from onrecord.flows.entries import FLOWS, TurnHeld
 from onrecord.flows.keys import SILENCE, silence_parts
 from onrecord.flows.outcomes import OUTCOME_MESSAGES, OutcomeCode
@@ -17,6 +16,7 @@ from onrecord.flows.play import Play, line_kind, skip, visit_key
 from onrecord.flows.starting import start
 from onrecord.flows.state import Run
 from onrecord.flows.stepping import has_written_since
+from onrecord.flows.steps import next_label
 from onrecord.record.kinds import TextSaid
 from onrecord.timing import to_ms
 

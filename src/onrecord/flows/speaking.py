@@ -64,6 +64,7 @@ async def _run_speaks(play: Play, run: Run) -> None:
     if flow is None or step is None:
         return
     if play.is_message and play.speakers - {run.id}:
+        play.put(replace(run, failures=0))  # whatever was owed, the customer has had a reply
         play.line(run, step.kind, "skipped", "another-reply", key=visit_key(run))
         return
     due = is_question_due(play, run, step)
@@ -77,7 +78,7 @@ async def _run_speaks(play: Play, run: Run) -> None:
 
 def _goes_out_at_once(play: Play, run: Run) -> bool:
     """Whether a fixed question needs no answer before it: nothing was asked, and no answer is owed."""
-    return play.asks is False if play.is_message else not run.failures
+    return not run.failures and (play.asks is False or not play.is_message)
 
 
 # ---- a talk step -----------------------------------------------------------------------------------------------------
@@ -93,6 +94,7 @@ async def _answer(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
         _later(play, run, step, said.failure)
         return
     if said.spoken is None:
+        play.put(replace(run, failures=0))
         play.line(run, step.kind, "failed", "refused", key=visit_key(run))
         return
     if said.spoken.asked is not None:
@@ -193,12 +195,12 @@ def _later(play: Play, run: Run, step: BookStep, failure: Failure) -> None:
 
 async def _after_answer(play: Play, run: Run, flow: BookFlow, step: BookStep, asked: tuple[FieldSpec, ...]) -> None:
     """Counts what was asked for, and moves on when nothing is missing any more."""
+    run = play.put(replace(run, failures=0))
     if play.answers:
         play.answers = False
         if is_question_due(play, run, step):
             await ask_fixed(play, run, step)
             return
-    run = play.put(replace(run, failures=0))
     pending = pending_of(play, run, step)
     if pending and asked:
         counted = {**run.asked, **{spec.slug: run.asked.get(spec.slug, 0) + 1 for spec in pending}}

@@ -44,6 +44,8 @@ async def start(
     live = next((held for held in play.runs.values() if _same(held, run)), None)
     code = play.blocked(flow, trigger, nonce) or _refused(play, flow, run, live)
     if code is not None:
+        if code == "silenced":
+            play.hushed.add(run.id)
         skip(play, flow.id, run.anchor, key, code)
         return None
     if live is not None:
