@@ -21,7 +21,6 @@ from onrecord.flows.template import Template, compile_template
 from onrecord.flows.triggers import Cooldown, OnEvent, OnMention, OnMessage, OnSilence, Trigger
 from onrecord.timing import duration, whole_ms
 from onrecord.tools.tool import Tool
-from onrecord.turn.contained import fail
 
 __all__ = ("Book", "BookBranch", "BookFlow", "BookStep", "BookTrigger", "Guide", "guides")
 
@@ -149,16 +148,12 @@ class Book(Struct, frozen=True, kw_only=True):
         """The instant, moved to when business is open; never back, whatever the function says. FeatureFailed."""
         if self.business_hours is None:
             return at
-        moved: Any
-        try:
-            moved = self.business_hours(at, context)
-        except Exception as error:  # noqa: BLE001 - `fail` says whose error it is
-            fail("Flows", "business_hours", error)
+        moved: Any = self.business_hours(at, context)
         if not isinstance(moved, datetime) or moved.utcoffset() is None:
             if inspect.iscoroutine(moved):
                 moved.close()
             gave = "a datetime without UTC offset" if isinstance(moved, datetime) else type(moved).__name__
-            raise FeatureFailed("Flows", "business_hours", f"it returned {gave}, not an aware datetime")
+            raise FeatureFailed("Flows", "direct", f"business_hours returned {gave}, not an aware datetime")
         return max(at, whole_ms(moved).astimezone(UTC))
 
     @classmethod

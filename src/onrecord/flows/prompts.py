@@ -211,9 +211,10 @@ Take only what was actually said in this message, never a guess; null otherwise.
 def _current(flow: Flow, asked: ToJudge, frame: Frame, data: Data, context: object) -> str:
     step = asked.floor_step
     called = frame.flow_names.get(flow.id)
-    lines = [f'## Current flow\n"{flow.name}" ({called or flow.id}){lines_of(flow).about.render(data, context)}']
+    about = lines_of(flow).about.render(data, context, asked.input)
+    lines = [f'## Current flow\n"{flow.name}" ({called or flow.id}){about}']
     if step is not None:
-        prompt = compile_template(step.prompt).told(data, context).strip()
+        prompt = compile_template(step.prompt).told(data, context, asked.input).strip()
         lines.append(f"Current step: {step.id} — {prompt}" if prompt else f"Current step: {step.id}")
         lines += [f"- {field_line(spec, frame.field_names.get(spec.slug, ''))}" for spec in asked.pending]
     return "\n".join((*lines, _SCORED) if called else lines)
