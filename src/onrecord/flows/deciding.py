@@ -162,7 +162,7 @@ def _asked_last(play: Play, run: Run, step: BookStep) -> tuple[FieldSpec, ...]:
 def _branches(play: Play, run: Run, step: BookStep) -> tuple[tuple[str, str], ...]:
     data, context = play.turn.data, play.turn.context
     return tuple(
-        (f"{run.id}/{step.id}/{at}", branch.when.render(data, context, run.input))
+        (f"{run.id}/{step.id}/{at}", branch.when.told(data, context, run.input))
         for at, branch in enumerate(step.branches)
         if branch.when is not None
     )

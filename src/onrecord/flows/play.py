@@ -275,6 +275,8 @@ def snapped(play: Play, at: datetime, *, business_hours: bool) -> datetime:
         return at
     try:
         return play.book.moved(at, play.turn.context)
+    except TurnError:
+        raise
     except Exception as error:
         raise _failed("business_hours", error, play.turn.context) from error
 
