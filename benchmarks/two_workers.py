@@ -25,7 +25,7 @@ from benchmarks.measure import pin
 from onrecord.host import Host
 from onrecord.stores.sqlite import SqliteStore
 
-__all__ = ("Workers", "measured", "table")
+__all__ = ("Workers", "measured", "table", "used")
 
 SESSIONS = 16
 SECONDS = 0.6
@@ -115,7 +115,7 @@ def measured(rounds: int = 9, seconds: float = SECONDS) -> Workers:
         path = Path(folder) / "shared.db"
         first, second = _Process(path, 0), _Process(path, 1)
         for place in range(rounds + 1):
-            before, began = _used(), time.monotonic()
+            before, began = used(), time.monotonic()
             first.begin(seconds)
             one, alone_s = first.told()
             first.begin(seconds)
@@ -127,7 +127,7 @@ def measured(rounds: int = 9, seconds: float = SECONDS) -> Workers:
                 both.append(two / seconds)
                 alone_us.append(alone_s / one * 1e6)
                 both_us.append(both_s / two * 1e6)
-                busy.append((_used() - before - alone_s - both_s) / (time.monotonic() - began))
+                busy.append((used() - before - alone_s - both_s) / (time.monotonic() - began))
         first.close()
         second.close()
     return Workers(
@@ -136,7 +136,7 @@ def measured(rounds: int = 9, seconds: float = SECONDS) -> Workers:
     )  # fmt: skip
 
 
-def _used() -> float:
+def used() -> float:
     """CPU seconds of everybody on this machine; 0 where the system does not say."""
     try:
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from onrecord.turn.moments import Revise as Revise
     from onrecord.turn.moments import Stop as Stop
     from onrecord.turn.moments import Watch as Watch
+    from onrecord.turn.options import Silenced as Silenced
     from onrecord.turn.result import TurnResult as TurnResult
     from onrecord.turn.turn import Turn as Turn
 
@@ -86,6 +87,7 @@ _HOMES: dict[str, str] = {
     "Typed": "turn.answer",
     "Instruction": "turn.instruction",
     **dict.fromkeys(("Allow", "Answer", "Deny", "Returned", "Revise", "Stop", "Watch"), "turn.moments"),
+    "Silenced": "turn.options",
     "TurnResult": "turn.result",
     "Turn": "turn.turn",
 }

@@ -143,19 +143,29 @@ def _deliveries(diary: Diary, told: Mapping[str, Told]) -> Iterator[str]:
 
 
 def _effects(diary: Diary, told: Mapping[str, Told]) -> Iterator[str]:
-    """Under one key of a session one effect; what a flow says it did was done, and all that was done is on record."""
+    """Under one key of a session one effect; what a flow says it did was done, and nothing was done by no run.
+
+    An effect without a line is one whose process died, and whose next take went another way, as a model may decide.
+    """
     done = dict[tuple[str, str], dict[str, Any]]()
     for line in diary.lines("acted"):
         name = line["session"], line["key"]
         if done.setdefault(name, line["args"]) != line["args"]:
             yield f"one key stands for two effects: {line} {done[name]}"
-    known = {(id, e.body.key) for id, one in told.items() for e in one.entries if isinstance(e.body, ToolStarted)}
-    yield from (f"an effect is in no record: {name}" for name in done.keys() - known)
+    runs = {(id, body.run.id) for id, one in told.items() for body in one.bodies(RunStarted)}
+    for id, key in done.keys() - _started(told):
+        if (id, key.rsplit(":", 2)[0]) not in runs:
+            yield f"an effect is that of no run: {id} {key}"
     for id, one in told.items():
         lines = [body.line for body in one.bodies(OutcomeFiled)]
         for key, count in Counter(line.key for line in lines if (line.kind, line.status) == ("do", "ok")).items():
             if count > 1 or (id, key or "") not in done:
                 yield f"{id}: action {key} is told {count} times, and was done: {(id, key) in done}"
+
+
+def _started(told: Mapping[str, Told]) -> set[tuple[str, str]]:
+    """Session and key of every action on record."""
+    return {(id, e.body.key) for id, one in told.items() for e in one.entries if isinstance(e.body, ToolStarted)}
 
 
 def _state(one: Told) -> Iterator[str]:
@@ -169,9 +179,11 @@ def _state(one: Told) -> Iterator[str]:
         yield "a question was never answered"
     if [e.seq for e in one.entries] != list(range(mine.seq)):
         yield "its entries are not numbered in order"
-    for entry in one.entries:
-        if isinstance(entry.body, TurnFailed):
-            yield f"a turn failed: {entry.body.code} {entry.body.error}"
+    for take in one.takes:
+        end, opened = take[-1].body, take[0].body
+        denied = isinstance(opened, TurnOpened) and opened.input_kind == "woke"
+        if isinstance(end, TurnFailed) and not (end.code == "message-denied" and denied):
+            yield f"a turn failed: {end.code} {end.error} {opened}"
 
 
 def _order(one: Told) -> Iterator[str]:
@@ -202,28 +214,32 @@ def _runs(one: Told) -> Iterator[str]:
 
 def _wakes(id: str, one: Told, fired: Mapping[tuple[str, str], list[datetime]]) -> Iterator[str]:
     """Every wake that was armed fired at its time or was taken back, and none led to two turns."""
-    armed = dict[str, Wake]()
-    for take in one.whole:
-        for entry in take:
-            body = entry.body
-            if isinstance(body, WakeDisarmed):
-                armed.pop(body.key, None)
-            elif isinstance(body, WakeArmed):
-                armed.pop(body.wake.replaces or "", None)
-                armed[body.wake.key] = body.wake
-            elif isinstance(body, TurnInput) and isinstance(body.input, Woke):
-                if armed.pop(body.input.key, None) is None:
-                    yield f"a wake led to a turn that was not armed: {body.input.key}"
-    for key, wake in armed.items():
-        if not any(at >= wake.at - timedelta(seconds=4) for at in fired.get((id, key), ())):
-            yield f"a wake was lost: {wake}, fired {fired.get((id, key))}"
-    for key, at in ((wake.key, wake.at) for wake in armed.values()):
-        early = [when for when in fired.get((id, key), ()) if when < at - timedelta(seconds=4)]
-        if early:
-            yield f"a wake fired early: {key} at {early}, due {at}"
+    left, unarmed = _left(one)
+    yield from (f"a wake led to a turn that was not armed: {key}" for key in unarmed)
+    for key, wake in left.items():  # those that came and found nobody waiting leave nothing on record
+        slack = timedelta(seconds=4)  # so far is the clock set back
+        came = fired.get((id, key), ())
+        if not any(at >= wake.at - slack for at in came):
+            yield f"a wake was lost: {wake}, fired {came}"
+        if any(at < wake.at - slack for at in came):
+            yield f"a wake fired early: {wake}, fired {came}"
     for body in one.bodies(WakeArmed):
         if body.wake.key.startswith("silence:") and opening(body.wake.at, None) != body.wake.at:
             yield f"a silence was armed for the night: {body.wake}"
+
+
+def _left(one: Told) -> tuple[dict[str, Wake], list[str]]:
+    """The wakes that led to no turn and were not taken back; and keys of turns for which no wake was armed."""
+    armed, unarmed = dict[str, Wake](), list[str]()
+    for body in (entry.body for take in one.whole for entry in take):
+        if isinstance(body, WakeDisarmed):
+            armed.pop(body.key, None)
+        elif isinstance(body, WakeArmed):
+            armed.pop(body.wake.replaces or "", None)
+            armed[body.wake.key] = body.wake
+        elif isinstance(body, TurnInput) and isinstance(body.input, Woke) and not armed.pop(body.input.key, None):
+            unarmed.append(body.input.key)
+    return armed, unarmed
 
 
 _COOLDOWNS = {"promo": timedelta(days=3), "nudge": timedelta(days=4)}
@@ -259,6 +275,10 @@ def summary(diary: Diary, told: Mapping[str, Told]) -> Iterator[tuple[str, Any]]
     yield ("turns interrupted", sum(isinstance(t[-1].body, TurnInterrupted) for o in told.values() for t in o.takes))
     yield from (("wakes that came", lines["woke"]), ("messages delivered", lines["delivered"]))
     yield ("effects", lines["acted"])
+    acted = {(line["session"], line["key"]) for line in diary.lines("acted")}
+    yield ("  of takes that died and went another way", len(acted - _started(told)))
+    failed = Counter(t[-1].body.code for o in told.values() for t in o.takes if isinstance(t[-1].body, TurnFailed))
+    yield from ((f"turns failed: {code}", count) for code, count in failed.items())
     codes = Counter(
         f"  {body.line.kind} {body.line.code or body.line.status}"
         for one in told.values() for body in one.bodies(OutcomeFiled)

@@ -1,10 +1,9 @@
-"""The agent of the days: a shop with seven flows, a model that does as the customers' words say, and a clock of its own.
+"""The agent of the days: a shop with seven flows, a model that does as its customers say, and a clock of its own.
 
-Customers write words for people, and marks for the model: ``I am Ana <<name=Ana>>``. So what is understood is known, and
-everything else is left to flows and host.
+Customers write words for people, and marks for the model: ``I am Ana <<name=Ana>>``. So what is understood is known,
+and everything else is left to flows and host.
 """
 
-# ruff: noqa: S311  chance, not secrets
 from __future__ import annotations
 
 import asyncio
@@ -20,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from onrecord.agent import Agent
-from onrecord.conversation.inputs import Ask
-from onrecord.conversation.messages import Round
+from onrecord.conversation.inputs import Ask, Woke
+from onrecord.conversation.messages import Round, UserMessage
 from onrecord.errors import ModelError
 from onrecord.flows import (
     Collect,
@@ -39,17 +38,20 @@ from onrecord.flows import (
     OnMention,
     OnMessage,
     OnSilence,
+    Run,
     Say,
     Talk,
     Wait,
     WaitEvent,
 )
+from onrecord.governance.rules import on_input
 from onrecord.jsonio import Json, dumps
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Wire
 from onrecord.tools.tool import Tool, ToolContext
 from onrecord.turn.effects import PlainEffects
+from onrecord.turn.moments import Allow
 from tests.soak.diary import Diary
 
 __all__ = ("BEGIN", "OUTAGES", "Clock", "Days", "shop")
@@ -87,7 +89,7 @@ class Days(PlainEffects):
     """Effects on that clock; every name says which life of which process made it."""
 
     def __init__(self, clock: Clock, life: str) -> None:
-        self.now = clock.now  # type: ignore[method-assign]  # a clock of this one's own
+        self.now = clock.now
         self.life = life
 
     def nonce(self) -> str:
@@ -151,6 +153,12 @@ class Clerk:
 
 def _marks(request: Request) -> dict[str, Json]:
     latest = "".join(piece.text for piece in request.pieces if piece.text.startswith(_LATEST))
+    units = request.conversation.units
+    if not latest:  # it is tried again: what the customer wrote last is still unanswered
+        wrote = (
+            unit.text for unit in (units[at] for at in range(len(units) - 1, -1, -1)) if isinstance(unit, UserMessage)
+        )
+        latest = next(wrote, "")
     found: dict[str, Json] = {}
     for word in " ".join(_MARKS.findall(latest)).split():
         name, _, value = word.partition("=")
@@ -232,7 +240,7 @@ def shop(clock: Clock, life: str, chance: random.Random, diary: Diary) -> Agent[
 
     async def slow(args: Mapping[str, Json], ctx: ToolContext[Any]) -> Any:
         """Comes back an hour later, once."""
-        if (clock.now() - ctx.run.started_at) < timedelta(minutes=59):
+        if isinstance(ctx.run, Run) and clock.now() - ctx.run.started_at < timedelta(minutes=59):
             return Defer("1h", "later")
         await effect(ctx, "slow", args)
         return Ok()
@@ -248,6 +256,13 @@ def shop(clock: Clock, life: str, chance: random.Random, diary: Diary) -> Agent[
         await asyncio.sleep(chance.expovariate(1000))
         return "in stock"
 
+    @on_input
+    async def gate(turn: Any, input: Any) -> Allow[Any]:
+        """Cannot always tell whether somebody may be written to."""
+        if isinstance(input, Woke) and chance.random() < 0.02:
+            raise ConnectionError
+        return Allow()
+
     text: Mapping[str, Json] = {"type": "object", "properties": {"text": {"type": "string"}}}
     director = Flows(
         QUOTE, RIVAL, NUDGE, PARCEL, PROMO, WELCOME, REFUND, fields=FIELDS, events=["shipped", "delivered"],
@@ -255,5 +270,6 @@ def shop(clock: Clock, life: str, chance: random.Random, diary: Diary) -> Agent[
         business_hours=opening, lone_flow="score", idle=Idle("Answer briefly."),
     )  # fmt: skip
     return Agent(
-        Clerk(clock, life, chance), name="Ana", director=director, tools=[Tool("look", look, read_only=True)]
+        Clerk(clock, life, chance), name="Ana", director=director, features=[gate],
+        tools=[Tool("look", look, read_only=True)],
     )  # fmt: skip

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Happened, Input, Said, Started, Woke, approved, declined
+from onrecord.conversation.inputs import Happened, Input, Interruption, Said, Started, Woke, approved, declined
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import ModelError, StoreError, TurnError, UsageError
 from onrecord.host import Caller, Given, Host
@@ -119,11 +119,22 @@ def work(folder: Path, life: str, asked: int, told: int) -> None:
     diary, chance, clock = Diary(folder / "diary"), random.Random(life), Clock(folder / "clock")
     logging.getLogger("onrecord").addHandler(_Log(diary))
     agent = shop(clock, life, chance, diary)
+    hosts, stopping = list[Host[Any, Any]](), list[asyncio.Task[None]]()
 
     async def given(session: SessionKey, input: Input) -> Given[Any]:
         if isinstance(input, Woke):
             diary.note("woke", session=session.id, key=input.key, at=clock.now().isoformat())
+            if chance.random() < 0.01:
+                raise ConnectionError
+        if isinstance(input, (Said, Woke)) and chance.random() < 0.02:
+            stopping.append(asyncio.create_task(stop(session)))
         return Given(context={"customer": session.id})
+
+    async def stop(session: SessionKey) -> None:
+        """Somebody talks over whatever is being said."""
+        await asyncio.sleep(chance.expovariate(300))
+        told = await hosts[0].interrupt(session, Interruption(id=os.urandom(6).hex(), cause="barge-in"))
+        diary.note("stopped", outcome=told)
 
     async def deliver(session: SessionKey, message: Outgoing) -> None:
         if chance.random() < 0.02:
@@ -138,6 +149,7 @@ def work(folder: Path, life: str, asked: int, told: int) -> None:
             agent, store=store, effects=Days(clock, life), given=given, deliver=deliver, lease_s=LEASE_S, poll_s=0.02,
             turns=16,
         )  # fmt: skip
+        hosts.append(host)
         serving = asyncio.create_task(host.work())
         door = asyncio.create_task(Door(host, diary, chance, told).serve(asked))
         await asyncio.wait([serving, door], return_when=asyncio.FIRST_COMPLETED)

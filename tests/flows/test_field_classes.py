@@ -116,7 +116,7 @@ class Plain:
         (Mixed, 'field "size": has a choice that is no string: 1'),
         (Unresolved, "an annotation of Unresolved cannot be resolved"),
         (Plain, "fields= takes a class with fields or a mapping, got Plain"),
-        (5, "fields= takes a class with fields or a mapping, got 5"),
+        (5, "fields= takes a class with fields or a mapping, got integer"),
     ],
 )
 def test_a_class_that_declares_no_fields_is_refused(kind: Any, message: str) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from onrecord.flows.entries import BODIES, FLOWS, LineSentOnce, RunEnded, RunMoved, RunStarted, TurnHeld
+from onrecord.flows.entries import BODIES, FLOWS, ClaimReleased, LineSentOnce, RunEnded, RunMoved, RunStarted, TurnHeld
 from onrecord.flows.state import KEPT_CLAIMS, FlowState, Held, Run, Waiting
 from onrecord.record.entry import Body, Entry
 
@@ -68,10 +68,10 @@ def test_the_latest_claims_stay_whatever_order_their_keys_sort_in() -> None:
 def test_a_run_that_came_to_nothing_gives_its_claim_back(nonce: str) -> None:
     """With its run and nothing else."""
     other = RunStarted(run=run("other"), nonce=nonce, at=T0)
-    ended = RunEnded(run="promo#m1", flow="promo", anchor="s1", reason="skipped", release=True, nonce=nonce)
-    state = folded(other, RunStarted(run=run(), nonce=nonce, at=T0), ended)
-    assert state == folded(other)
-    assert folded(RunStarted(run=run(), nonce=nonce, at=T0), replace(ended, release=False)).claims
+    start = RunStarted(run=run(), nonce=nonce, at=T0)
+    ended = RunEnded(run="promo#m1", flow="promo", anchor="s1", reason="skipped")
+    assert folded(other, start, ended, ClaimReleased(flow="promo", anchor="s1", nonce=nonce)) == folded(other)
+    assert {*folded(start, ended).claims} == {f"promo:s1:{nonce}"}
 
 
 def test_lines_said_once_have_claims_of_their_own() -> None:

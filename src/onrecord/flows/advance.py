@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from onrecord.flows.keys import step_key
+from onrecord.flows.keys import run_id, step_key
 from onrecord.flows.play import Play, arm, skip, visit_key
-from onrecord.flows.starting import MAX_HOPS, start
+from onrecord.flows.starting import start
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.steps import Chain, Goto, Next
 from onrecord.flows.template import compile_template
+from onrecord.jsonio import Json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -62,11 +63,21 @@ async def _chain(play: Play, run: Run, step: BookStep, target: Chain) -> None:
     flow = play.book.flows.get(name)
     if flow is None:
         skip(play, name, play.turn.session.key.id, key, "flow-gone")
+        play.settle_claim(run)
         return
-    given = run.input if target.input is None else target.input
-    child = await start(play, flow, "flow", key, payload=given, input=given, hop=run.hop + 1)
+    await _hand_on(play, run, flow, key, run.input if target.input is None else target.input)
+
+
+async def _hand_on(play: Play, run: Run, flow: BookFlow, key: str, given: Json, *, clears: bool = True) -> None:
+    """A flow starts in the place of a run that has just ended."""
+    child = await start(play, flow, "flow", key, payload=given, input=given, hop=run.hop + 1, clears=clears)
     if child is not None:
+        play.before[child.id] = run
         _inherit(play, run, child)
+        return
+    if run_id(flow.id, key) in play.hushed:
+        play.hushed.add(run.id)
+    play.settle_claim(run)
 
 
 def _inherit(play: Play, parent: Run, child: Run) -> None:
@@ -88,12 +99,7 @@ async def finish(play: Play, run: Run, flow: BookFlow) -> None:
     last = flow.steps[-1].id if flow.steps else ""
     key = step_key(run.id, last, run.visits.get(last, 0))
     play.end(run, "reset")
-    if run.hop + 1 >= MAX_HOPS:
-        skip(play, flow.id, run.anchor, key, "hop-limit")
-        return
-    child = await start(play, flow, "flow", key, payload=run.input, input=run.input, hop=run.hop + 1, clears=False)
-    if child is not None:
-        _inherit(play, run, child)
+    await _hand_on(play, run, flow, key, run.input, clears=False)
 
 
 def _stays_at(run: Run, flow: BookFlow) -> BookStep | None:

@@ -14,13 +14,13 @@ from onrecord.flows.instructions import FlowInstruction
 from onrecord.flows.phrases import Phrases, phrases
 from onrecord.flows.predicates import Check, compile_pred
 from onrecord.flows.prompts import Prompts
-from onrecord.flows.steps import Chain, Collect, Do, Goto, If, Next, Say, Step, Talk, Wait, WaitEvent
+from onrecord.flows.steps import Collect, Do, If, Next, Say, Step, Talk, Wait, WaitEvent
 from onrecord.flows.template import Template, compile_template
 from onrecord.flows.triggers import Cooldown, OnEvent, OnMention, OnMessage, OnSilence, Trigger
 from onrecord.timing import duration
 from onrecord.tools.tool import Tool
 
-__all__ = ("Book", "BookBranch", "BookFlow", "BookStep", "BookTrigger", "Guide", "guides", "next_label")
+__all__ = ("Book", "BookBranch", "BookFlow", "BookStep", "BookTrigger", "Guide", "guides")
 
 
 class Guide(Struct, frozen=True):
@@ -185,13 +185,6 @@ def guides(
         )
         for at, one in enumerate(told)
     )
-
-
-def next_label(target: Next | None) -> str | None:
-    """How an outcome line names where a run goes: a step, ``end``, or ``flow:`` and the flow as it is written."""
-    if isinstance(target, Chain):
-        return f"flow:{target.flow}"
-    return target.step if isinstance(target, Goto) else target
 
 
 def _flow(flow: Flow, fields: Mapping[str, FieldSpec], conditions: Mapping[str, Any]) -> BookFlow:

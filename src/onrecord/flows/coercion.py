@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 from unicodedata import normalize
 
 from msgspec import Struct
 
+from onrecord.errors import UsageError
 from onrecord.flows.field_specs import FieldSpec, in_enum
 from onrecord.flows.numerals import number_text, read_number
 from onrecord.jsonio import Json
@@ -33,6 +34,10 @@ def coerce_field(spec: FieldSpec, raw: Json) -> Json | Dropped:
     Numbers may come as text, with one comma as decimal mark; booleans as words, in English and Portuguese; texts as
     numbers. Choices are compared afterwards and exactly.
     """
+    if not isinstance(held := cast("object", spec), FieldSpec):
+        raise UsageError(
+            f"coerce_field takes a compiled field, not a {type(held).__name__}", hint='such as flows.fields["name"]'
+        )
     value: Json
     if spec.type == "boolean":
         value = read_boolean(raw)

@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.flows.advance import follow
-from onrecord.flows.book import next_label
 from onrecord.flows.fields import is_known
 from onrecord.flows.heard import heard_values
 from onrecord.flows.play import Play, visit_key
@@ -18,7 +17,8 @@ from onrecord.flows.route import Route, is_lone, route
 from onrecord.flows.starting import draft, start
 from onrecord.flows.state import Run
 from onrecord.flows.stepping import pending_of
-from onrecord.flows.steps import Collect, Goto, Talk
+from onrecord.flows.steps import Collect, Goto, Talk, next_label
+from onrecord.flows.triggers import OnMessage
 from onrecord.flows.understand import Judged, ToJudge, understand_shape
 from onrecord.jsonio import Json
 from onrecord.models.request import Piece
@@ -52,16 +52,15 @@ async def choices(play: Play) -> Choices:
     eligible: dict[str, BookTrigger | None] = {}
     catch_all = None
     suspended = {run.flow_id for run in play.runs.values() if run.status == "suspended"}
-    if not play.floor_taken:
-        for flow in book.routed:
-            trigger = await _passing(play, flow, flow.phrased, again=flow.id in suspended)
-            if trigger is not None:
-                eligible[flow.id] = trigger
-        for flow in book.open if asker is None else ():
-            trigger = await _passing(play, flow, flow.catching, again=False)
-            if trigger is not None:
-                catch_all = (flow, trigger)
-                break
+    for flow in book.routed:  # also where nothing is routed: what they collect is heard all the same
+        trigger = await _passing(play, flow, flow.phrased, again=flow.id in suspended)
+        if trigger is not None:
+            eligible[flow.id] = trigger
+    for flow in book.open if asker is None and not play.floor_taken else ():
+        trigger = await _passing(play, flow, flow.catching, again=False)
+        if trigger is not None:
+            catch_all = (flow, trigger)
+            break
     mentioned = []
     for flow in book.mentioned:
         trigger = flow.of("mention")[0]
@@ -128,12 +127,22 @@ def _to_judge(play: Play, found: Choices) -> ToJudge:
     last = _asked_last(play, run, step) if asking and run is not None and step is not None else ()
     fields = (*fields, *last)
     return ToJudge(
-        floor=None if flow is None else flow.declared,
+        floor=None if flow is None else flow.declared, input=None if run is None else run.input,
         floor_step=step.declared if step is not None and isinstance(step.declared, (Talk, Collect)) else None,
         pending=(*pending, *last),
-        candidates=tuple(one.declared for one in candidates), mentions=mentions, branches=branches,
-        fields=fields, asks=play.book.has_questions,
+        candidates=tuple(one.declared for one in candidates), starts=_later_triggers(scored, found), mentions=mentions,
+        branches=branches, fields=fields, asks=play.book.has_questions,
     )  # fmt: skip
+
+
+def _later_triggers(flows: Iterable[BookFlow], found: Choices) -> dict[str, OnMessage]:
+    """Of flows that would start by another trigger than the first with phrases: that one, whose phrases are told."""
+    later: dict[str, OnMessage] = {}
+    for flow in flows:
+        trigger = found.eligible[flow.id]
+        if trigger is not None and trigger is not flow.phrased[0] and isinstance(trigger.declared, OnMessage):
+            later[flow.id] = trigger.declared
+    return later
 
 
 def _asked_last(play: Play, run: Run, step: BookStep) -> tuple[FieldSpec, ...]:
@@ -194,6 +203,8 @@ async def decide(play: Play, found: Choices, judged: Judged, offered: tuple[Fiel
         play.turn.note(DataPatched(patch=patch))
     if asker is not None and (held := play.runs.get(asker.id)) is not None and held.status == "asking":
         await judge_branches(play, held, judged)
+    for id in play.resumed & play.runs.keys():
+        await judge_branches(play, play.runs[id], None)
 
 
 async def _mentions(play: Play, judged: Judged) -> None:
@@ -213,6 +224,7 @@ async def _take_floor(play: Play, found: Choices, chosen: Route) -> None:
     if waiting and not chosen.catch_all:
         run = max(waiting, key=lambda held: held.suspended_at or held.started_at)
         play.put(replace(run, status="running", suspended_at=None))
+        play.resumed.add(run.id)
         play.floor = run.id
         return
     trigger = found.catch_all[1] if chosen.catch_all and found.catch_all is not None else found.eligible[flow.id]

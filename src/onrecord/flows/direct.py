@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec.structs import replace
 
 from onrecord.conversation.outgoing import Wake
-from onrecord.errors import ConfigurationError, FlowInvalid
+from onrecord.errors import ConfigurationError, UsageError
 from onrecord.flows.advance import resume_suspended, suspend_others
 from onrecord.flows.book import Book
 from onrecord.flows.deciding import choices, decide, judge_branches, understand
+from onrecord.flows.director_shape import actions_of, check_director, check_flows, conditions_of, events_of
 from onrecord.flows.entries import BODIES, FLOWS, TurnHeld
 from onrecord.flows.fields import Field, fields_of
 from onrecord.flows.flow import Event, Flow, Idle
@@ -21,12 +22,13 @@ from onrecord.flows.flow_options import FlowOptions
 from onrecord.flows.ingest import ingest
 from onrecord.flows.instructions import FlowInstruction
 from onrecord.flows.play import Play, held
-from onrecord.flows.predicates import Condition, check_conditions
+from onrecord.flows.predicates import Condition
 from onrecord.flows.prompts import Prompts
 from onrecord.flows.quiet import arm_silence, pending_wakes
 from onrecord.flows.speaking import speak
 from onrecord.flows.state import FlowState, Held, Run
 from onrecord.flows.stepping import drain
+from onrecord.flows.steps import Do
 from onrecord.flows.validate import Registries, check_tools, validate_flow
 from onrecord.jsonio import Json
 from onrecord.session.codec import slot_value
@@ -37,6 +39,9 @@ from onrecord.turn.director import Stage
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import Hooks, Rank
 from onrecord.turn.turn import Turn
+
+if TYPE_CHECKING:
+    from onrecord.flows.book import BookFlow, BookStep
 
 __all__ = ("Flows",)
 
@@ -66,15 +71,16 @@ class Flows:
         lone_flow: Literal["start", "score"] = "start",
         name: str = "flows",
     ) -> None:  # fmt: skip
-        if lone_flow not in ("start", "score"):
-            raise FlowInvalid(f"lone_flow must be start or score, got {lone_flow!r}")
+        check_director(
+            name=name, persona=persona, goal=goal, knowledge=knowledge, instructions=instructions, idle=idle,
+            business_hours=business_hours, lone_flow=lone_flow,
+        )  # fmt: skip
+        check_flows(flows)
         self.name, self.lone_flow = name, lone_flow
         self.declared = tuple(flows)
         self.fields = fields_of(fields)
-        named = {tool.id: tool for tool in actions}
-        self.events = happen = dict(events) if isinstance(events, Mapping) else {name: Event() for name in events}
-        judged = dict(conditions or {})
-        check_conditions(judged)
+        named, happen, judged = actions_of(actions), events_of(events), conditions_of(conditions)
+        self.events = happen
         self.warnings = _validated(self.declared, self.fields, named, happen, judged)
         speaker = None if idle == "silent" else idle
         self._book = Book.of(
@@ -99,7 +105,7 @@ class Flows:
         pieces = (Instruction(system, rank=Rank.BASE, name=self.name),) if system else ()
         return Hooks(
             folds=(FLOWS,), bodies=BODIES, options=(FlowOptions,), instructions=pieces, built=self._check_tools,
-            manifest={"flows": [flow.id for flow in self.declared]},
+            keeps_wakes=True, manifest={"flows": [flow.id for flow in self.declared]},
         )  # fmt: skip
 
     def _check_tools(self, tools: Mapping[str, Tool], may_be_more: bool) -> None:  # noqa: FBT001 - `Hooks.built` says so
@@ -110,6 +116,7 @@ class Flows:
 
     def state(self, session: Session) -> FlowState:
         """Live runs and claims of a session."""
+        _check_session(session)
         kept = session.slots.get(FLOWS.name)
         return FlowState() if kept is None else slot_value(kept, FlowState)
 
@@ -120,6 +127,9 @@ class Flows:
 
         A condition that is async counts as open; it is judged again when the wake fires.
         """
+        _check_session(session)
+        if not isinstance(cast("object", now), datetime) or now.utcoffset() is None:
+            raise UsageError("now= must be a datetime with a UTC offset", hint="such as datetime.now(UTC)")
         given = next((option for option in options if isinstance(option, FlowOptions)), FlowOptions())
         return pending_wakes(self._book, self.state(session), session, now=now, context=context, options=given)
 
@@ -140,17 +150,19 @@ class Flows:
         await _settle(play)
 
 
+def _check_session(session: object) -> None:
+    if not isinstance(session, Session):
+        raise UsageError(
+            f"a session is needed, not a {type(session).__name__}", hint="pass result.session, or what the store loaded"
+        )
+
+
 def _validated(
     flows: Sequence[Flow], fields: Mapping[str, Any], actions: Mapping[str, Tool], events: Mapping[str, Event],
     conditions: Mapping[str, Condition],
 ) -> tuple[str, ...]:  # fmt: skip
-    ids = [flow.id for flow in flows]
-    for id in ids:
-        if ids.count(id) > 1:
-            raise FlowInvalid(f'flow "{id}" is declared twice: flow ids must be unique.', hint="Rename one of them.")
-    registries = Registries(
-        fields=fields, actions=actions, events=events, conditions=conditions, tools=None, flows=frozenset(ids)
-    )
+    ids = frozenset(flow.id for flow in flows)
+    registries = Registries(fields=fields, actions=actions, events=events, conditions=conditions, tools=None, flows=ids)
     return tuple(warning for flow in flows for warning in validate_flow(flow, registries))
 
 
@@ -165,15 +177,35 @@ async def _go_on(play: Play) -> None:
     play.delays, play.asks, play.idle, play.answers = dict(kept.delays), kept.asks, kept.idle, kept.answers
     play.speaker = kept.speaker
     run = next((r for r in play.runs.values() if r.waiting is not None and r.waiting.key == question), None)
+    flow = None if run is None else play.flow_of(run)
+    step = None if flow is None or run is None else flow.by_id.get(run.step_id or "")
+    if turn.resuming is not None and not _asks_still(play, flow, step):
+        play.passed = turn.resuming.key
     if run is None:
         return
     run = play.put(replace(run, status="running", waiting=None))
-    flow = play.flow_of(run)
-    step = None if flow is None else flow.by_id.get(run.step_id or "")
-    if step is not None and step.talks and play.silenced is None:
-        suspend_others(play, run)
-        play.put(replace(run, status="asking"))
-        play.speaker = run.id
+    if step is None or not step.talks:
+        return
+    suspend_others(play, run)
+    play.put(replace(run, status="asking"))
+    play.speaker = run.id  # it goes on where it was, if it may
+
+
+def _asks_still(play: Play, flow: BookFlow | None, step: BookStep | None) -> bool:
+    """Whether what asked a person is still there: the action of a `Do`, or a tool that whoever speaks may call."""
+    pending = play.turn.resuming
+    if pending is None or not pending.rounds or pending.question.call is None:
+        return True
+    held = pending.rounds[-1]
+    asked = next((call.name for call in held.calls if call.id == pending.question.call), "")
+    by_action = held.id.rsplit("/", 1)[-1].startswith("act")
+    if step is not None and isinstance(step.declared, Do):
+        return by_action and asked == step.declared.action
+    speaker: Any = play.book.idle if step is None else step.declared if step.talks else None
+    if by_action or speaker is None:
+        return False
+    allowed = flow.declared.tools if speaker.tools is None and flow is not None else speaker.tools
+    return (allowed is None or asked in allowed) and (asked in play.turn.plan.tools or bool(play.turn.plan.toolsets))
 
 
 async def _run(play: Play) -> None:

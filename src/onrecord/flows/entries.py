@@ -12,6 +12,7 @@ from onrecord.record.entry import Body, Entry
 __all__ = (
     "BODIES",
     "FLOWS",
+    "ClaimReleased",
     "FlowsFold",
     "FlowsImported",
     "LineSentOnce",
@@ -37,14 +38,20 @@ class RunMoved(Body, frozen=True, gc=False, kw_only=True, tag="run.moved"):
 
 
 class RunEnded(Body, frozen=True, gc=False, kw_only=True, tag="run.ended"):
-    """A run is over. ``release``: it came to nothing, so the claim with this nonce is free again."""
+    """A run is over."""
 
     run: str
     flow: str
     anchor: str
     reason: EndReason
-    release: bool = False
-    nonce: str = ""
+
+
+class ClaimReleased(Body, frozen=True, gc=False, kw_only=True, tag="run.released"):
+    """A run came to nothing, so the claim that its start had spent is free again."""
+
+    flow: str
+    anchor: str
+    nonce: str
 
 
 class LineSentOnce(Body, frozen=True, gc=False, kw_only=True, tag="run.sent_once"):
@@ -66,7 +73,9 @@ class FlowsImported(Body, frozen=True, gc=False, kw_only=True, tag="run.imported
     state: FlowState
 
 
-BODIES: tuple[type[Body], ...] = (RunStarted, RunMoved, RunEnded, LineSentOnce, TurnHeld, FlowsImported)
+BODIES: tuple[type[Body], ...] = (
+    RunStarted, RunMoved, RunEnded, ClaimReleased, LineSentOnce, TurnHeld, FlowsImported
+)  # fmt: skip
 
 
 class FlowsFold:
@@ -91,7 +100,9 @@ class FlowsFold:
             bucket = state.buckets.get(place, Bucket()).with_claim(body.nonce, body.at)
             return _with(state, runs=(*state.runs, body.run), buckets={**state.buckets, place: bucket})
         if isinstance(body, RunEnded):
-            return _ended(state, body)
+            return _with(state, runs=tuple(run for run in state.runs if run.id != body.run))
+        if isinstance(body, ClaimReleased):
+            return _with(state, buckets=_released(state, body))
         if isinstance(body, LineSentOnce):
             return _with(state, sent={**state.sent, body.key: body.at})
         if isinstance(body, TurnHeld):
@@ -104,16 +115,13 @@ def _with(state: FlowState, **changes: object) -> FlowState:
     return FlowState(**held)  # type: ignore[arg-type]  # names and types are those of the fields just above
 
 
-def _ended(state: FlowState, body: RunEnded) -> FlowState:
-    runs = tuple(run for run in state.runs if run.id != body.run)
-    if not body.release:
-        return _with(state, runs=runs)
+def _released(state: FlowState, body: ClaimReleased) -> dict[str, Bucket]:
     place = bucket_key(body.flow, body.anchor)
     bucket = state.buckets.get(place, Bucket()).without(body.nonce)
     buckets = {name: held for name, held in state.buckets.items() if name != place}
     if bucket.once is not None or bucket.always:
         buckets[place] = bucket
-    return _with(state, runs=runs, buckets=buckets)
+    return buckets
 
 
 FLOWS = FlowsFold()

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from onrecord.errors import FlowInvalid
 from onrecord.flows.field_specs import TYPES, Field
-from onrecord.flows.invalid import quoted
+from onrecord.flows.invalid import got, quoted
 from onrecord.jsonio import Json
 from onrecord.tools.annotations import Forms
 from onrecord.tools.docstrings import documented
@@ -53,8 +53,9 @@ def _names(kind: Any) -> Iterable[str]:
             return list(kind.__annotations__)
         if hasattr(kind, "model_fields"):
             return list(kind.model_fields)
+    shown = f"got {shown_name(kind)}" if isinstance(kind, type) else got(kind)
     raise FlowInvalid(
-        f"fields= takes a class with fields or a mapping, got {shown_name(kind)}",
+        f"fields= takes a class with fields or a mapping, {shown}",
         hint="write a dataclass, a msgspec struct, a TypedDict or a pydantic model",
     )
 

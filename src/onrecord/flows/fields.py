@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from onrecord.flows.field_specs import (
     to_wire_schema,
     value_problem,
 )
-from onrecord.flows.invalid import invalid, nearest, quoted, unknown
+from onrecord.flows.invalid import got, invalid, nearest, quoted, text_problem, unknown
 from onrecord.jsonio import Json
 from onrecord.tools.issues import type_name
 
@@ -75,6 +75,10 @@ def merge_field_groups(groups: Mapping[str, type | Mapping[str, Field | Mapping[
     merged: dict[str, FieldSpec] = {}
     told: dict[str, Field | Mapping[str, Json]]
     extracts: dict[str, Extract] = {}
+    if not isinstance(held := cast("object", groups), Mapping):
+        raise FlowInvalid(
+            f"groups of fields must be an object, {got(held)}", hint='write {"hotel": Stay, "shop": Order}'
+        )
     places: dict[tuple[str, str], str] = {}
     for group, fields in groups.items():
         told = dict(fields) if isinstance(fields, Mapping) else _written(fields)
@@ -137,6 +141,8 @@ def _spec(slug: object, given: Field | Mapping[str, Json], keys: Sequence[str]) 
     if not isinstance(slug, str) or not slug:
         raise FlowInvalid(f"a field is named by a text that is not empty, got {quoted(slug)}")
     where = f"field {quoted(slug)}"
+    if problem := text_problem(slug):
+        raise invalid(where, f"has a name that {problem}")
     if isinstance(given, Field):
         told = {name: getattr(given, name) for name in given.__struct_fields__}
     elif isinstance(given, Mapping):
@@ -150,16 +156,14 @@ def _spec(slug: object, given: Field | Mapping[str, Json], keys: Sequence[str]) 
 
 
 def _checked(where: str, slug: str, told: Mapping[str, Any]) -> FieldSpec:
-    for name in ("ask", "about", "description", "label"):
-        if not isinstance(told.get(name, ""), str):
-            raise invalid(where, f"{name} must be text, got {type_name(told[name])}")
-    if not isinstance(told.get("optional", False), bool):
-        raise invalid(where, f"optional must be a boolean, got {type_name(told['optional'])}")
+    _check_words(where, told)
     extract = told.get("extract") or None
-    if extract is not None and extract not in EXTRACTS:
+    if extract is not None and not (isinstance(extract, str) and extract in EXTRACTS):
         raise invalid(where, f"unknown extract {quoted(extract)}", nearest(extract, EXTRACTS))
     enum = _choices(where, told.get("enum"))
     kind = told.get("type") or _type_of(enum)
+    if not isinstance(kind, str):
+        raise invalid(where, f"unknown type {quoted(kind)}", nearest(kind, TYPES))
     made = FieldSpec(
         slug=slug, ask=told.get("ask", ""), about=told.get("about") or told.get("description", ""), enum=enum,
         label=told.get("label", ""), optional=told.get("optional", False),
@@ -181,9 +185,20 @@ def _checked(where: str, slug: str, told: Mapping[str, Any]) -> FieldSpec:
     return replace(made, type=kind)
 
 
+def _check_words(where: str, told: Mapping[str, Any]) -> None:
+    for name in ("ask", "about", "description", "label"):
+        if problem := text_problem(told.get(name, "")):
+            raise invalid(where, f"{name} {problem}")
+    if not isinstance(told.get("optional", False), bool):
+        raise invalid(where, f"optional must be a boolean, got {type_name(told['optional'])}")
+
+
 def _choices(where: str, given: object) -> tuple[Any, ...]:
     if not isinstance(given, (list, tuple, type(None))):
         raise invalid(where, f"enum must be a list, got {type_name(given)}")
+    for choice in given or ():
+        if isinstance(choice, str) and (problem := text_problem(choice)):
+            raise invalid(where, f"has a choice that {problem}")
     return tuple(given or ())
 
 

@@ -13,9 +13,10 @@ from onrecord.flows.predicates import Pred
 from onrecord.flows.steps import Collect, Do, If, Say, Step, Talk, Wait, WaitEvent, with_id
 from onrecord.flows.triggers import Trigger
 
-__all__ = ("Event", "Flow", "FlowInstruction", "Idle", "OnEnd")
+__all__ = ("Direction", "Event", "Flow", "FlowInstruction", "Idle", "OnEnd")
 
 OnEnd = Literal["end", "stay", "reset"]
+Direction = Literal["inbound", "outbound"]
 
 _STEPS = (Talk, Collect, Say, Do, Wait, WaitEvent, If)
 
@@ -80,7 +81,7 @@ class Idle(_IdlePrompt, frozen=True, kw_only=True):
 class Event(Struct, frozen=True, kw_only=True):
     """Something the host may report. ``inbound`` counts as the customer writing, ``outbound`` as the assistant."""
 
-    direction: Literal["inbound", "outbound"] | None = None
+    direction: Direction | None = None
     about: str = ""
 
 

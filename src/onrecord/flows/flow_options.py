@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from onrecord.errors import UsageError
+from onrecord.flows.invalid import got, text_problem
 
 __all__ = ("Anchor", "Claims", "FlowOptions")
 
@@ -29,8 +30,10 @@ class Anchor(_AnchorKey, frozen=True, kw_only=True, omit_defaults=True):
     last_inbound_at: datetime | None = None
 
     def __post_init__(self) -> None:
+        if problem := text_problem(self.key):
+            raise UsageError(f"the key of an Anchor {problem}", hint='such as the id of a customer: Anchor("c-17")')
         if self.last_inbound_at is not None:
-            _aware(self.last_inbound_at, "last_inbound_at")
+            force_setattr(self, "last_inbound_at", _aware(self.last_inbound_at, "last_inbound_at"))
 
 
 class Claims(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -47,8 +50,14 @@ class Claims(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not isinstance(active, (list, tuple)) or not all(isinstance(one, str) for one in active):
             raise UsageError("active= of Claims takes a list of texts", hint='such as "flow id:anchor"')
         force_setattr(self, "active", tuple(active))
-        if self.held:
-            force_setattr(self, "held", {key: _aware(at, f"claim {key!r}") for key, at in self.held.items()})
+        held: Any = self.held
+        if not isinstance(held, Mapping) or any(text_problem(key) for key in held):
+            raise UsageError(
+                "held= of Claims takes an object of instants",
+                hint='such as {"flow id:anchor:": "2026-01-31T09:30:00Z"}',
+            )
+        if held:
+            force_setattr(self, "held", {key: _aware(at, "the instant of a claim") for key, at in held.items()})
 
     def at(self, key: str) -> datetime | None:
         """When a claim was made; None where nobody holds it."""
@@ -61,6 +70,19 @@ class FlowOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     anchors: Mapping[str, Anchor | str] = {}
     claims: Claims = Claims()
+
+    def __post_init__(self) -> None:
+        anchors: Any = self.anchors  # as a host wrote them
+        if not isinstance(anchors, Mapping) or any(text_problem(name) for name in anchors):
+            raise UsageError("anchors= of FlowOptions takes an object of keys", hint='such as {"customer": "c-17"}')
+        for name, anchor in anchors.items():
+            if not isinstance(anchor, Anchor) and text_problem(anchor):
+                raise UsageError(
+                    f"the anchor {name!r} must be a key or an Anchor, {got(anchor)}",
+                    hint='such as {"customer": "c-17"}',
+                )
+        if not isinstance(self.claims, Claims):
+            raise UsageError(f"claims= of FlowOptions takes Claims, {got(self.claims)}")
 
     def anchor(self, name: str) -> Anchor | None:
         """The anchor of this name, where the host gave one."""

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
-from onrecord.flows.flow import Flow, FlowInstruction, OnEnd
+from onrecord.flows.flow import Flow, FlowInstruction, Idle, OnEnd
 from onrecord.flows.instructions import InstructionKind
-from onrecord.flows.invalid import got, invalid, nearest, quoted
+from onrecord.flows.invalid import got, invalid, nearest, quoted, text_problem
 from onrecord.flows.steps import END, Branch, Chain, Collect, Do, Goto, If, Say, Talk, Wait, WaitEvent
 from onrecord.flows.triggers import Cooldown, OnEvent, OnMention, OnMessage, OnSilence
+from onrecord.jsonio import is_json
 
-__all__ = ("check_instruction_shapes", "check_shape", "flow_place", "step_place", "targets_of", "trigger_place")
+__all__ = (
+    "check_idle_shape", "check_instruction_shapes", "check_shape", "flow_place", "step_place", "targets_of",
+    "trigger_place",
+)  # fmt: skip
 
 Rule = Callable[[Any], str]
 """What is wrong with a value, as ``must be text, got integer``; empty when nothing is."""
@@ -39,12 +43,16 @@ def step_place(flow: Flow, id: str) -> str:
 
 def check_shape(flow: Flow) -> None:
     """Raises FlowInvalid for the first thing that is not what it must be."""
+    if not isinstance(held := cast("object", flow), Flow):
+        raise invalid("flow", f"must be a Flow, {got(held)}", "from_spec makes one of JSON")
     given: Any = flow.id
     if not isinstance(given, str) or not given:
         raise invalid("flow", "has no id", "give it one that stays: it is part of every key")
+    if problem := _text(given):
+        raise invalid("flow", f"id {problem}")
     where = flow_place(flow)
     _all_hold(where, flow, _FLOW)
-    if flow.on_end not in get_args(OnEnd):
+    if not _is_one_of(flow.on_end, OnEnd):
         raise invalid(where, f"unknown on_end {quoted(flow.on_end)}", nearest(flow.on_end, get_args(OnEnd)))
     check_instruction_shapes(flow.instructions, where)
     for number, trigger in enumerate(flow.on, 1):
@@ -54,6 +62,12 @@ def check_shape(flow: Flow) -> None:
         _step(flow, number, step, seen)
 
 
+def check_idle_shape(idle: Idle) -> None:
+    """Raises FlowInvalid for an idle speaker that is not what it must be."""
+    _all_hold("idle", idle, _IDLE)
+    check_instruction_shapes(idle.instructions, "idle")
+
+
 def check_instruction_shapes(instructions: Any, where: str) -> None:
     """Raises FlowInvalid for an instruction that is none."""
     for place, one in enumerate(instructions):
@@ -61,20 +75,21 @@ def check_instruction_shapes(instructions: Any, where: str) -> None:
         if not isinstance(one, FlowInstruction):
             raise invalid(where, f"{at} must be a FlowInstruction, {got(one)}")
         _all_hold(where, one, _INSTRUCTION, f"{at}.")
-        if one.kind not in get_args(InstructionKind):
+        if not _is_one_of(one.kind, InstructionKind):
             kinds = get_args(InstructionKind)
             raise invalid(where, f"unknown kind {quoted(one.kind)} in {at}", nearest(one.kind, kinds))
 
 
 def _trigger(where: str, trigger: Any) -> None:
-    if not isinstance(trigger, (OnMessage, OnMention, OnSilence, OnEvent)):
+    rules = _TRIGGERS.get(type(trigger))
+    if rules is None:
         raise invalid(where, "names no trigger kind", "it is one of message, mention, silence and event")
-    _all_hold(where, trigger, _TRIGGERS[type(trigger)])
+    _all_hold(where, trigger, rules)
     repeat: Any = trigger.repeat
     if isinstance(repeat, Cooldown):
         if problem := _length(repeat.window):
             raise invalid(where, f"repeat.cooldown {problem}")
-    elif repeat not in ("once", "always"):
+    elif not (isinstance(repeat, str) and repeat in ("once", "always")):
         raise invalid(where, f"unknown repeat {quoted(repeat)}", 'it is "once", "always" or a cooldown')
 
 
@@ -85,6 +100,8 @@ def _step(flow: Flow, number: int, step: Any, seen: set[str]) -> None:
         raise invalid(where, f"is no step, {got(step)}")
     if not isinstance(step.id, str) or not step.id:
         raise invalid(where, "has no id")
+    if problem := _text(step.id):
+        raise invalid(where, f"id {problem}")
     if step.id == END:
         raise invalid(where, f"uses the reserved id {quoted(END)}", "it is the target that finishes a flow")
     if step.id in seen:
@@ -126,8 +143,12 @@ def _all_hold(where: str, value: Any, rules: Mapping[str, Rule], before: str = "
             raise invalid(where, f"{before}{_NAMES.get((type(value), attribute), attribute)} {problem}")
 
 
+def _is_one_of(value: Any, words: Any) -> bool:
+    return isinstance(value, str) and value in get_args(words)
+
+
 def _text(value: Any) -> str:
-    return "" if isinstance(value, str) else f"must be text, {got(value)}"
+    return text_problem(value)
 
 
 def _flag(value: Any) -> str:
@@ -141,17 +162,17 @@ def _list(value: Any) -> str:
 def _texts(value: Any) -> str:
     if not isinstance(value, tuple):
         return f"must be a list, {got(value)}"
-    return next((f"has an item that {_text(item)}" for item in value if not isinstance(item, str)), "")
+    return next((f"has an item that {problem}" for item in value if (problem := _text(item))), "")
 
 
 def _text_or_texts(value: Any) -> str:
-    return "" if isinstance(value, str) else _texts(value)
+    return _text(value) if isinstance(value, str) else _texts(value)
 
 
 def _object(value: Any) -> str:
     if not isinstance(value, Mapping):
         return f"must be an object, {got(value)}"
-    return next((f"has a name that {_text(name)}" for name in value if not isinstance(name, str)), "")
+    return next((f"has a name that {problem}" for name in value if (problem := _text(name))), "")
 
 
 def _wordings(value: Any) -> str:
@@ -174,7 +195,9 @@ def _target(value: Any) -> str:
         problem = _text(value.step)
         return f"step {problem}" if problem else f"clear {problem}" if (problem := _texts(value.clear)) else ""
     if isinstance(value, Chain):
-        return f"flow {problem}" if (problem := _text(value.flow)) else ""
+        if problem := _text(value.flow):
+            return f"flow {problem}"
+        return "" if is_json(value.input) else "input holds what JSON cannot keep"
     return "" if isinstance(value, str) else f'must be a step, "end", {{step, clear}} or {{flow, input}}, {got(value)}'
 
 
@@ -200,6 +223,7 @@ _FLOW = _named(
     ("tools", _maybe(_texts)),
 )  # fmt: skip
 _INSTRUCTION = _named(("prompt", _text), ("when", _text_or_texts), ("only_if", _maybe(_pred)), ("id", _text))
+_IDLE = _named(("prompt", _text), ("tools", _maybe(_texts)), ("instructions", _list))
 _BRANCH = _named(("when", _text), ("only_if", _maybe(_pred)), ("then", _target))
 _TRIGGERS: Mapping[type, Mapping[str, Rule]] = {
     OnMessage: _named(("phrases", _texts), ("only_if", _maybe(_pred))),

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from onrecord.conversation.inputs import Happened, Said, Started, Woke
 from onrecord.conversation.outgoing import Outcome
 from onrecord.flows.advance import follow, suspend_others
-from onrecord.flows.book import next_label
 from onrecord.flows.entries import FLOWS, TurnHeld
 from onrecord.flows.keys import SILENCE, silence_parts
 from onrecord.flows.outcomes import OUTCOME_MESSAGES, OutcomeCode
@@ -17,6 +16,7 @@ from onrecord.flows.play import Play, line_kind, skip, visit_key
 from onrecord.flows.starting import start
 from onrecord.flows.state import Run
 from onrecord.flows.stepping import has_written_since
+from onrecord.flows.steps import next_label
 from onrecord.record.kinds import TextSaid
 from onrecord.timing import to_ms
 
@@ -135,12 +135,13 @@ async def _lost_questions(play: Play) -> None:
     """A run whose question is open no more is not left waiting: it asks again, or its action counts as failed."""
     pending = play.turn.working.pending
     open_key = None if pending is None else pending.question.key
+    held = play.turn.state(FLOWS).held
+    if held is not None and held.question != open_key:
+        play.turn.note(TurnHeld())
     for parked in list(play.runs.values()):
         waiting = parked.waiting
         if waiting is None or waiting.kind != "answer" or waiting.key == open_key:
             continue
-        if play.turn.state(FLOWS).held is not None:
-            play.turn.note(TurnHeld())
         run = play.put(replace(parked, status="running", waiting=None))
         flow = play.flow_of(run)
         step = None if flow is None else flow.by_id.get(run.step_id or "")

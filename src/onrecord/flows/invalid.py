@@ -9,7 +9,7 @@ from onrecord.errors import FlowInvalid
 from onrecord.jsonio import Json, dumps, writable
 from onrecord.tools.issues import type_name
 
-__all__ = ("got", "invalid", "nearest", "quoted", "unknown")
+__all__ = ("got", "invalid", "nearest", "quoted", "text_problem", "unknown")
 
 LONGEST = 60
 MOST_NAMES = 12
@@ -46,6 +46,13 @@ def nearest(name: object, names: Iterable[str]) -> str:
         return "none are declared"
     shown = ", ".join(quoted(one) for one in known[:MOST_NAMES])
     return f"there are {shown}" + (", ..." if len(known) > MOST_NAMES else "")
+
+
+def text_problem(value: object) -> str:
+    """What keeps a value from being a text that can be kept, as ``must be text, got integer``; else empty."""
+    if not isinstance(value, str):
+        return f"must be text, {got(value)}"
+    return "" if value.isascii() or writable(value) == value else "is no valid Unicode (half of a surrogate pair)"
 
 
 def invalid(where: str, what: str, hint: str = "") -> FlowInvalid:

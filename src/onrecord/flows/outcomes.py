@@ -19,7 +19,7 @@ OutcomeCode = Literal[
     "action-skipped", "action-failed", "action-deferred",
     "unknown-field", "bad-value", "not-in-enum",
     "provider-quota", "provider-context", "provider-auth", "provider-invalid", "provider-unavailable",
-    "unknown-event", "refused", "awaiting-answer", "question-gone",
+    "unknown-event", "refused", "awaiting-answer", "question-gone", "blank",
 ]  # fmt: skip
 
 OUTCOME_MESSAGES: Mapping[OutcomeCode, str] = {
@@ -49,6 +49,7 @@ OUTCOME_MESSAGES: Mapping[OutcomeCode, str] = {
     "branch": "a branch of this step fired",
     "max-asks": "the field was asked the most times allowed",
     "refused": "a rule refused the text",
+    "blank": "the text came out empty, so nothing was said",
     # Waiting.
     "inline-delay": "a short wait rides on the next message",
     "awaiting-trigger": "the trigger's delay has not passed",

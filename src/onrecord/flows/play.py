@@ -12,7 +12,7 @@ from onrecord.conversation.content import plain_text
 from onrecord.conversation.inputs import Question, Said, trigger_key
 from onrecord.conversation.outgoing import Outcome, Wake
 from onrecord.errors import FeatureFailed, TurnError
-from onrecord.flows.entries import FLOWS, RunEnded, RunMoved, RunStarted
+from onrecord.flows.entries import FLOWS, ClaimReleased, RunEnded, RunMoved, RunStarted
 from onrecord.flows.flow_options import Anchor, FlowOptions
 from onrecord.flows.keys import claim_key, message_key, step_key
 from onrecord.flows.outcomes import OUTCOME_MESSAGES, EndReason, OutcomeCode
@@ -33,6 +33,8 @@ __all__ = ("Play",)
 
 NO_OPTIONS = FlowOptions()
 TALKS = ("prompt", "collect")
+HANDS_ON = ("flow", "reset")
+"""Why a run ends whose place another one takes."""
 
 
 class Play:
@@ -42,6 +44,9 @@ class Play:
     the turn is settled or pauses. ``floor`` is the run whose turn it is, ``floor_taken`` whether it took the floor
     by itself, so that nothing is routed. ``speaker`` is the run that is about to talk; ``said`` and ``speakers`` are
     what went out and which runs said it. ``over``: speaking is over, whoever asks now waits for the next message.
+    ``resumed`` are suspended runs that the message belongs to again, ``hushed`` those that could not say something,
+    and ``before`` says for a run which one had started it without having done anything. ``passed`` is the verb that
+    asked a person what nobody here asks any more: it is not resumed.
     """
 
     def __init__(self, book: Book, turn: Turn, stage: Stage) -> None:
@@ -52,11 +57,14 @@ class Play:
         self.is_message = isinstance(turn.input, Said)
         self.text = plain_text(turn.input.content) if isinstance(turn.input, Said) else ""
         self.key = trigger_key(turn.input, turn.now)
-        self.floor = self.speaker = ""
+        self.floor = self.speaker = self.passed = ""
         self.floor_taken = self.ingesting = self.over = self.answers = self.idle = self.resumes = False
         self.asks: bool | None = None
         self.said: list[tuple[str, str | None]] = []
         self.speakers: set[str] = set()
+        self.resumed: set[str] = set()
+        self.hushed: set[str] = set()
+        self.before: dict[str, Run] = {}
         self.delays: dict[str, int] = {}
         self.queue: list[str] = []
         self.question: Question | None = None
@@ -112,6 +120,10 @@ class Play:
             cooldown=cooldown,
         )  # fmt: skip
 
+    def verb(self, key: str) -> str:
+        """What a verb is called: by the key of its message or action, but for one whose question nobody asks now."""
+        return f"{key}/anew" if key == self.passed else key
+
     # ---- changing
 
     def put(self, run: Run) -> Run:
@@ -133,18 +145,34 @@ class Play:
         """A run is over, with a line of its step when ``code`` says why it did not reach its end."""
         if code is not None:
             self.line(run, kind or self.kind_of(run), status, code, detail=detail)
+        if code == "silenced":
+            self.hushed.add(run.id)
         if run.waiting is not None and run.waiting.kind != "answer":
             self.stage.disarm(run.waiting.key)
-        release = code == "silenced" and not run.acted
-        nonce = run.dedupe_key.removeprefix(claim_key(run.flow_id, run.anchor, ""))
-        self.turn.note(
-            RunEnded(run=run.id, flow=run.flow_id, anchor=run.anchor, reason=reason, release=release, nonce=nonce)
-        )
+        self.turn.note(RunEnded(run=run.id, flow=run.flow_id, anchor=run.anchor, reason=reason))
         self.runs.pop(run.id, None)
         self._dirty.pop(run.id, None)
         self.lifecycle(run, "ended", code=reason, about={} if run.step_id is None else {"step_id": run.step_id})
         if self.speaker == run.id:
             self.speaker = ""
+        if reason not in HANDS_ON:
+            self.settle_claim(run)
+
+    def settle_claim(self, run: Run) -> None:
+        """Gives back the claim of a run that is over, and of those that led to it, if silence is why nothing was done.
+
+        A run that handed on is settled by what the next one came to.
+        """
+        before = self.before.pop(run.id, None)
+        if run.acted:
+            return
+        if run.id in self.hushed:
+            nonce = run.dedupe_key.removeprefix(claim_key(run.flow_id, run.anchor, ""))
+            self.turn.note(ClaimReleased(flow=run.flow_id, anchor=run.anchor, nonce=nonce))
+        if before is not None:
+            if run.id in self.hushed:
+                self.hushed.add(before.id)
+            self.settle_claim(before)
 
     def flush(self) -> None:
         """Files the runs that changed since the last time."""

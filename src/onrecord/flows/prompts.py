@@ -204,9 +204,10 @@ Take only what was actually said in this message, never a guess; null otherwise.
 def _current(flow: Flow, asked: ToJudge, frame: Frame, data: Data, context: object) -> str:
     step = asked.floor_step
     called = frame.flow_names.get(flow.id)
-    lines = [f'## Current flow\n"{flow.name}" ({called or flow.id}){lines_of(flow).about.render(data, context)}']
+    about = lines_of(flow).about.render(data, context, asked.input)
+    lines = [f'## Current flow\n"{flow.name}" ({called or flow.id}){about}']
     if step is not None:
-        prompt = compile_template(step.prompt).render(data, context).strip()
+        prompt = compile_template(step.prompt).render(data, context, asked.input).strip()
         lines.append(f"Current step: {step.id} — {prompt}" if prompt else f"Current step: {step.id}")
         lines += [f"- {field_line(spec, frame.field_names.get(spec.slug, ''))}" for spec in asked.pending]
     return "\n".join((*lines, _SCORED) if called else lines)
@@ -241,7 +242,8 @@ _SENT = """## Already sent
 These messages went out just now, in this order, before your reply. Do not repeat what they say."""
 _FORMAT = """## Response format
 One JSON object, with nothing around it and no code fence:
-- "message": what the customer reads, in natural text, never with the names of fields in it."""
+- "message": your reply to the customer, as the guideline says: in your own words and natural text, not the customer's \
+message again, and never with the names of fields in it."""
 _VALUE = "The value the customer gave, or null when they did not give one."
 _READING = """Take only what the customer said, now or earlier in this conversation, and take every match; null where \
 they did not answer. Use exactly these property names."""

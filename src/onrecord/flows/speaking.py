@@ -64,6 +64,7 @@ async def _run_speaks(play: Play, run: Run) -> None:
     if flow is None or step is None:
         return
     if play.is_message and play.speakers - {run.id}:
+        play.put(replace(run, failures=0))  # whatever was owed, the customer has had a reply
         play.line(run, step.kind, "skipped", "another-reply", key=visit_key(run))
         return
     due = is_question_due(play, run, step)
@@ -77,7 +78,7 @@ async def _run_speaks(play: Play, run: Run) -> None:
 
 def _goes_out_at_once(play: Play, run: Run) -> bool:
     """Whether a fixed question needs no answer before it: nothing was asked, and no answer is owed."""
-    return play.asks is False if play.is_message else not run.failures
+    return not run.failures and (play.asks is False or not play.is_message)
 
 
 # ---- a talk step -----------------------------------------------------------------------------------------------------
@@ -93,6 +94,7 @@ async def _answer(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
         _later(play, run, step, said.failure)
         return
     if said.spoken is None:
+        play.put(replace(run, failures=0))
         play.line(run, step.kind, "failed", "refused", key=visit_key(run))
         return
     if said.spoken.asked is not None:
@@ -124,7 +126,7 @@ async def _brief(play: Play, run: Run, flow: BookFlow, step: BookStep, pending: 
     key = next_message_key(run)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key)
     return Brief(
-        key=key, message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(tools),
+        key=play.verb(key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(tools),
         shape=speak_shape(pending), merge=merge_fields, carries_input=play.is_message, hold_data=True,
         after_ms=play.delays.pop(run.id, 0), about={"run_id": run.id, "step_id": step.id}, scope=scope,
     )  # fmt: skip
@@ -196,12 +198,12 @@ def _later(play: Play, run: Run, step: BookStep, failure: Failure) -> None:
 
 async def _after_answer(play: Play, run: Run, flow: BookFlow, step: BookStep, asked: tuple[FieldSpec, ...]) -> None:
     """Counts what was asked for, and moves on when nothing is missing any more."""
+    run = play.put(replace(run, failures=0))
     if play.answers:
         play.answers = False
         if is_question_due(play, run, step):
             await ask_fixed(play, run, step)
             return
-    run = play.put(replace(run, failures=0))
     pending = pending_of(play, run, step)
     if pending and asked:
         counted = {**run.asked, **{spec.slug: run.asked.get(spec.slug, 0) + 1 for spec in pending}}
@@ -240,7 +242,7 @@ async def _idle_speaks(play: Play) -> None:
         offers_tools=_offers(play, idle.tools),
     )  # fmt: skip
     brief = Brief(
-        key=key, message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(idle.tools),
+        key=play.verb(key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(idle.tools),
         shape=speak_shape(()), merge=merge_fields, carries_input=True,
     )  # fmt: skip
     said = await _spoken(play, brief)

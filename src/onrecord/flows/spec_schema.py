@@ -8,7 +8,7 @@ from typing import Any, get_args
 from onrecord.flows.field_specs import FieldSpec
 from onrecord.flows.flow import OnEnd
 from onrecord.flows.instructions import InstructionKind
-from onrecord.flows.validate import Registries
+from onrecord.flows.validate import Registries, check_registries
 from onrecord.jsonio import Json
 from onrecord.tools.tool import Tool
 
@@ -47,6 +47,7 @@ def flow_spec_schema(registries: Registries) -> Schema:
     set. Kinds of steps and triggers that could name nothing are left out, and so is what only people write: ``ui``,
     ``tools``, ``ask``, instructions of steps, ``extract`` of mentions, the ``input`` of a chain, ``when`` of a wait.
     """
+    check_registries(registries)
     made = _Schemas(registries)
     slugs = _maybe(_list(made.slug)) if registries.fields else None
     flow = _closed({

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
+from onrecord.conversation.inputs import Woke
 from onrecord.errors import AnswerRefused, FlowInvalid
 from onrecord.flows.actions import Defer, Failed, Ok, Skipped, as_action_result
 from onrecord.flows.advance import enter, finish, follow, park, suspend_others
-from onrecord.flows.book import next_label
 from onrecord.flows.entries import FLOWS, LineSentOnce
 from onrecord.flows.fields import is_known
 from onrecord.flows.keys import said_once_key, wake_key
 from onrecord.flows.play import Play, line_kind, next_message_key, snapped, spoke, visit_key
 from onrecord.flows.state import Run, Waiting
-from onrecord.flows.steps import Do, Goto, Say, Wait, WaitEvent
-from onrecord.flows.template import render_deep
+from onrecord.flows.steps import Do, Goto, Say, Wait, WaitEvent, next_label
+from onrecord.flows.with_args import filled_args
 from onrecord.record.kinds import TextSaid
 from onrecord.timing import duration
 from onrecord.turn.director import Acted, Scope
@@ -60,7 +60,7 @@ async def move(play: Play, id: str) -> None:
         return
     if not await _may_move(play, run, flow):
         return
-    resuming = run.status == "asking"
+    resuming = run.status == "asking" or id in play.resumed
     run = play.put(replace(run, status="running"))
     if run.staying and flow.declared.on_end != "stay":
         await finish(play, run, flow)
@@ -91,8 +91,11 @@ async def _take_steps(play: Play, id: str, flow: BookFlow, *, resuming: bool) ->
 
 
 async def _may_move(play: Play, run: Run, flow: BookFlow) -> bool:
-    """The premise: what must keep holding for a run to move. A run that loses it ends."""
-    if run.trigger_kind == "silence" and not play.is_message and has_written_since(play, run, flow):
+    """The premise: what must keep holding for a run to move. A run that loses it ends.
+
+    At a wake a silence is over when the customer wrote; a reply and an event take the way that is made for them.
+    """
+    if run.trigger_kind == "silence" and isinstance(play.turn.input, Woke) and has_written_since(play, run, flow):
         play.end(run, "skipped", "customer-replied")
         return False
     if flow.premise is not None:
@@ -144,7 +147,9 @@ def is_question_due(play: Play, run: Run, step: BookStep) -> bool:
     if step.question is None or run.staying:
         return False
     data = play.turn.data
-    return all(not is_known(data.get(s.slug)) and not run.asked.get(s.slug, 0) for s in step.collect)
+    if any(is_known(data.get(spec.slug)) or run.asked.get(spec.slug, 0) for spec in step.collect):
+        return False
+    return bool(step.question.render(data, play.turn.context, run.input).strip())
 
 
 async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resuming: bool) -> None:
@@ -156,7 +161,7 @@ async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resumin
         await follow(play, run, flow, step, step.then)
         return
     if play.silenced is not None:
-        await _stay_silent(play, run, flow, step, resuming=resuming)
+        await _stay_silent(play, run, flow, step, resuming=resuming or run.sent > 0)
         return
     suspend_others(play, run)
     run = play.put(replace(run, status="asking", talked=step.id))
@@ -167,10 +172,15 @@ async def _talk(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resumin
 
 
 async def _stay_silent(play: Play, run: Run, flow: BookFlow, step: BookStep, *, resuming: bool) -> None:
-    """Nobody may speak: who asks goes on asking, who comes here fresh ends, or passes where that is wanted."""
+    """Nobody may speak: who asks goes on asking, who comes here fresh ends, or passes where that is wanted.
+
+    Whoever has spoken at this step asks, also when it comes back because an answer had failed.
+    """
     if resuming or run.staying:
+        suspend_others(play, run)
         play.put(replace(run, status="asking"))
     elif play.silenced is not None and play.silenced.skip:
+        play.hushed.add(run.id)
         play.line(
             run, step.kind, "skipped", "silenced", detail=play.reason, key=visit_key(run), leads=next_label(step.then)
         )  # fmt: skip
@@ -182,7 +192,8 @@ async def _stay_silent(play: Play, run: Run, flow: BookFlow, step: BookStep, *, 
 async def ask_fixed(play: Play, run: Run, step: BookStep) -> None:
     """Sends a step's question word for word. It counts as one ask of every field the step wants."""
     question = "" if step.question is None else step.question.render(play.turn.data, play.turn.context, run.input)
-    if not await _say(play, run, step, question, after_ms=0):
+    if not await _say(play, run, question):
+        play.line(run, step.kind, "failed", "refused", key=visit_key(run))
         return
     run = play.runs[run.id]
     asked = {**run.asked, **{spec.slug: run.asked.get(spec.slug, 0) + 1 for spec in pending_of(play, run, step)}}
@@ -193,16 +204,15 @@ async def ask_fixed(play: Play, run: Run, step: BookStep) -> None:
 # ---- saying ----------------------------------------------------------------------------------------------------------
 
 
-async def _say(play: Play, run: Run, step: BookStep, text: str, *, after_ms: int, media: str | None = None) -> bool:
+async def _say(play: Play, run: Run, text: str, *, after_ms: int = 0, media: str | None = None) -> bool:
     """Says a line under the run's next key, after the waits that ride on it. False when a rule refused it."""
     key = next_message_key(run)
     try:
         await play.stage.say(
-            text, key=key, message_key=key, after_ms=after_ms + play.delays.pop(run.id, 0), media=media,
-            about={"run_id": run.id, "step_id": step.id},
+            text, key=play.verb(key), message_key=key, after_ms=after_ms + play.delays.pop(run.id, 0), media=media,
+            about={"run_id": run.id, "step_id": run.step_id or ""},
         )  # fmt: skip
     except AnswerRefused:
-        play.line(run, step.kind, "failed", "refused", key=visit_key(run), leads=next_label(step.then))
         return False
     spoke(play, run, text, media)
     return True
@@ -214,16 +224,18 @@ async def _say_step(play: Play, run: Run, flow: BookFlow, step: BookStep) -> Non
         await _stay_silent(play, run, flow, step, resuming=False)
         return
     key, label = visit_key(run), next_label(step.then)
-    if say.once:
-        claim = said_once_key(run.flow_id, step.id, play.turn.session.key.id)
-        if claim in play.turn.state(FLOWS).sent or claim in play.options.claims.held:
-            play.line(run, "say", "skipped", "already-sent", key=key, leads=label)
-            await follow(play, run, flow, step, step.then)
-            return
-        play.turn.note(LineSentOnce(key=claim, at=play.now))
+    claim = said_once_key(run.flow_id, step.id, play.turn.session.key.id) if say.once else ""
     text = "" if step.text is None else step.text.render(play.turn.data, play.turn.context, run.input)
-    if await _say(play, run, step, text, after_ms=say.after_ms, media=say.media):
-        play.line(play.runs[run.id], "say", "ok", key=key, leads=label)
+    if claim and (claim in play.turn.state(FLOWS).sent or claim in play.options.claims.held):
+        play.line(run, "say", "skipped", "already-sent", key=key, leads=label)
+    elif not text.strip() and say.media is None:
+        play.line(run, "say", "skipped", "blank", key=key, leads=label)
+    elif await _say(play, run, text, after_ms=say.after_ms, media=say.media):
+        if claim:
+            play.turn.note(LineSentOnce(key=claim, at=play.now))
+        play.line(run, "say", "ok", key=key, leads=label)
+    else:
+        play.line(run, "say", "failed", "refused", key=key, leads=label)
     await follow(play, run, flow, step, step.then)
 
 
@@ -236,9 +248,9 @@ async def _do(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
     if tool is None:
         await _done(play, run, flow, step, Failed(f'unknown action "{do.action}"'))
         return
-    params = cast("dict[str, Any]", render_deep(do.args, play.turn.data, play.turn.context, run.input))
+    params = filled_args(tool, do.args, play.turn.data, play.turn.context, run.input)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key, silenced=play.reason, key=key)
-    acted = await play.stage.act(tool, params, key=key, scope=scope)
+    acted = await play.stage.act(tool, params, key=play.verb(key), scope=scope)
     if acted.asked is not None:
         wait_for_answer(play, run, step, acted)
         return

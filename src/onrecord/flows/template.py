@@ -49,6 +49,23 @@ class Template(Struct, frozen=True):
         """Whether nothing in the text is ever filled in."""
         return not self.pieces
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is one placeholder and nothing else, so that it could stand for a value of any type."""
+        return len(self.pieces) == 1 and not isinstance(self.pieces[0], str)
+
+    def value(self, data: Mapping[str, Json], context: object = None, input: Json = None) -> Any:
+        """What a whole template stands for, as it is; one that leads nowhere, or to null, is its own text."""
+        (place,) = self.pieces
+        if isinstance(place, str):
+            return self.text
+        found: Any = {"data": data, "context": context, "input": input}[place.root]
+        for step in place.steps:
+            found = GONE if found is None else _walked(found, step)
+            if found is GONE:
+                break
+        return self.text if found is None or found is GONE else found
+
     def render(self, data: Mapping[str, Json], context: object = None, input: Json = None) -> str:
         """The text with its placeholders filled in.
 

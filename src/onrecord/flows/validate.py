@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from onrecord.flows.flow_shape import (
     targets_of,
     trigger_place,
 )
-from onrecord.flows.invalid import invalid, nearest, quoted, unknown
+from onrecord.flows.invalid import got, invalid, nearest, quoted, unknown
 from onrecord.flows.phrases import phrases
 from onrecord.flows.predicates import Condition, Pred, compile_pred
 from onrecord.flows.steps import END, Chain, Collect, Do, Goto, If, Next, Talk, Wait, WaitEvent
@@ -31,7 +31,9 @@ from onrecord.jsonio import Json
 from onrecord.timing import duration
 from onrecord.tools.tool import Tool
 
-__all__ = ("Registries", "check_instructions", "check_tools", "check_unique", "validate_flow")
+__all__ = (
+    "Registries", "check_instructions", "check_registries", "check_tools", "check_unique", "validate_flow",
+)  # fmt: skip
 
 T = TypeVar("T")
 
@@ -46,12 +48,34 @@ class Registries(Struct, frozen=True, kw_only=True):
     tools: frozenset[str] | None = None
     flows: frozenset[str] | None = None
 
+    def __post_init__(self) -> None:
+        """Everything is looked up by name, so each is an object or a set of names."""
+        for what, kind in (("fields", FieldSpec), ("actions", Tool), ("events", Event)):
+            held = getattr(self, what)
+            if not isinstance(held, Mapping) or not all(isinstance(one, kind) for one in held.values()):
+                hint = "Flows(...).fields has them" if what == "fields" else ""
+                raise invalid("registries", f"{what} must be an object of {kind.__name__}s", hint)
+        held = cast("object", self.conditions)  # as a host gave it
+        if not isinstance(held, Mapping) or not all(callable(one) for one in held.values()):
+            raise invalid("registries", "conditions must be an object of functions")
+        for what in ("tools", "flows"):
+            names = getattr(self, what)
+            if names is not None and not isinstance(names, (frozenset, set, Mapping)):
+                raise invalid("registries", f"{what} must be a set of names, {got(names)}")
+
+
+def check_registries(registries: object) -> None:
+    """Raises FlowInvalid for what is no `Registries`."""
+    if not isinstance(registries, Registries):
+        raise invalid("", f"registries must be Registries, {got(registries)}", "write Registries(fields=..., ...)")
+
 
 def validate_flow(flow: Flow | Mapping[str, Json], registries: Registries) -> tuple[str, ...]:
     """Warnings about what works but is hardly meant. Raises FlowInvalid for the first thing that cannot work.
 
     Takes a flow or its JSON form. Errors and warnings name the flow, the trigger or step, and the thing.
     """
+    check_registries(registries)
     whole = flow if isinstance(flow, Flow) else from_spec(flow)
     check_shape(whole)
     return tuple(_Checking(whole, registries).warnings())
@@ -136,6 +160,7 @@ class _Checking:
         self._fields(flow.clear_on_start, where, "clear_on_start")
         check_instructions(flow.instructions, known, where)
         self._tools(flow.tools, where)
+        yield from self._uncounted()
         yield from self._unasked(where)
         for place, step in enumerate(flow.steps):
             yield from self._step(step, place)
@@ -213,6 +238,14 @@ class _Checking:
     def _is_back(self, target: Next | None, place: int) -> bool:
         step = _id(target)
         return step is not None and self.places.get(step, place + 1) <= place
+
+    def _uncounted(self) -> Iterator[str]:
+        seen = set[str]()
+        for number, trigger in enumerate(self.flow.on, 1):
+            if isinstance(trigger, (OnMention, OnSilence)) and trigger.kind in seen:
+                place = trigger_place(self.flow, number)
+                yield f"{place}: only the first {trigger.kind} trigger of a flow counts"
+            seen.add(trigger.kind)
 
     def _unasked(self, where: str) -> Iterator[str]:
         asked = {field for step in self.flow.steps if isinstance(step, Collect) for field in step.fields}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from onrecord.flows.field_specs import TYPES
 from onrecord.flows.invalid import invalid, nearest, quoted
+from onrecord.flows.template import compile_template, render_deep
 from onrecord.jsonio import Json, is_json
 from onrecord.tools.issues import Issue, expectation, type_name
 from onrecord.tools.problems import compiled
 from onrecord.tools.tool import Tool
 
-__all__ = ("check_args",)
+__all__ = ("check_args", "filled_args")
 
 _OF_TEXT = ("const", "enum", "format", "maxLength", "minLength", "pattern")
 _RELAXED = "relaxed"
@@ -22,8 +23,8 @@ _NAMED_SCHEMAS = ("$defs", "definitions", "patternProperties", "properties")
 def check_args(action: Tool, args: Mapping[str, Json], where: str) -> None:
     """Raises FlowInvalid for a parameter that is missing, that the action does not have, or that has a wrong value.
 
-    Nothing is converted, so a text is no number, template or not; but what a template becomes is not known, so it may
-    become any choice.
+    Nothing is converted, so a text is no number. What a template becomes is not known, so it may become any choice; one
+    that is a placeholder and nothing else may stand for a parameter of any type.
     """
     schema = action.parameters
     properties = schema.get("properties") or {}
@@ -43,6 +44,10 @@ def check_args(action: Tool, args: Mapping[str, Json], where: str) -> None:
 
 def _first_issue(schema: Mapping[str, Json], args: dict[str, Json]) -> Issue | None:
     properties = schema.get("properties") or {}
+    whole = [name for name, value in args.items() if _keeps_type(properties.get(name), value)]
+    if whole:
+        args = {name: value for name, value in args.items() if name not in whole}
+        schema = {**schema, "required": [name for name in schema.get("required") or () if name not in whole]}
     templated = {name for name, value in args.items() if _has_template(value)}
     if templated:
         relaxed = _relaxed(schema)
@@ -50,6 +55,30 @@ def _first_issue(schema: Mapping[str, Json], args: dict[str, Json]) -> Issue | N
         schema = {**schema, "properties": chosen, _RELAXED: relaxed}
     found = compiled(schema)(args)
     return found[0] if found else None
+
+
+def filled_args(
+    action: Tool, args: Mapping[str, Json], data: Mapping[str, Json], context: object, input: Json
+) -> dict[str, Json]:
+    """The arguments with their templates filled in: texts as texts, but a parameter of another type gets the value."""
+    properties = action.parameters.get("properties") or {}
+    filled: dict[str, Json] = {}
+    for name, value in args.items():
+        if _keeps_type(properties.get(name), value):
+            found = compile_template(value).value(data, context, input)
+            filled[name] = found if is_json(found) else render_deep(value, data, context, input)
+        else:
+            filled[name] = render_deep(value, data, context, input)
+    return filled
+
+
+def _keeps_type(parameter: Any, value: Json) -> TypeGuard[str]:
+    """Whether an argument is one placeholder for a parameter that is declared to be no text."""
+    if not (isinstance(value, str) and "{{" in value and isinstance(parameter, Mapping)):
+        return False
+    named = parameter.get("type")
+    types = [named] if isinstance(named, str) else named
+    return isinstance(types, list) and "string" not in types and compile_template(value).is_whole
 
 
 def _has_template(value: Json) -> bool:

@@ -33,6 +33,7 @@ from onrecord.host.row_options import decode_options
 from onrecord.host.running import Running
 from onrecord.host.setup import CRASHES, Given, Setup, agent_of, log
 from onrecord.host.unfinished import after_conflict, parked_change
+from onrecord.record.kinds import TurnFailed, TurnInterrupted
 from onrecord.session.inbox import Row, lease_lost, outgoing_row, wake_row
 from onrecord.session.session import Session
 from onrecord.session.store import Change
@@ -219,9 +220,36 @@ async def _stored(
         if not await setup.store.done(row):
             raise lease_lost(row)
         return result
-    session = await setup.store.commit(replace(change, taken=row))
+    if _broke_off(setup, row, result):
+        session = await _wake_kept(setup, row, result, change)
+    else:
+        session = await setup.store.commit(replace(change, taken=row))
     hot.put(session)
     return replace(result, session=session)
+
+
+def _broke_off(setup: Setup, row: Row, result: TurnResult[Any]) -> bool:
+    """Whether a wake that something waits for came to nothing, and nobody took it back: then it has to come again."""
+    if not isinstance(row.body, Woke) or result.status not in {"interrupted", "failed", "refused"}:
+        return False
+    end = result.entries[-1].body
+    if isinstance(end, TurnInterrupted) and end.cause == "cancelled":
+        return False
+    return setup.plan_of(row.body, result.base).keeps_wakes
+
+
+async def _wake_kept(setup: Setup, row: Row, result: TurnResult[Any], change: Change) -> Session:
+    """Stores what is left of the turn; the row is due again, or is parked when it has no more tries."""
+    end, now = result.entries[-1].body, setup.effects.now()
+    why = end.code if isinstance(end, TurnFailed) else result.status
+    log.warning("the turn of a wake broke off: %s", why, extra={"row": row.n, "code": why})
+    if row.rung >= len(setup.retry):
+        return await setup.store.commit(replace(change, taken=row, parked=why))
+    session = await setup.store.commit(change)
+    due = now + timedelta(seconds=setup.retry[row.rung])
+    if not await setup.store.again(row, due=due, rung=row.rung + 1, floor=row.floor):
+        raise lease_lost(row)
+    return session
 
 
 async def _ended_by_conflict(

@@ -255,8 +255,9 @@ class Hooks(Struct, frozen=True, kw_only=True):
     ``order`` gives a slot number per moment (absent: RULES). ``purposes`` are the requests its request hook sees.
     ``revisions`` is how many `Revise` verdicts are honoured per turn. ``holds_drafts`` must be set when the output
     hook may deny, revise or change text: then nothing streams before it accepts. ``forget`` erases what the feature
-    stores about a person or session. ``built`` is called last, with every registered tool by id and whether toolsets
-    may offer more: what names tools checks them here, and raises ConfigurationError.
+    stores about a person or session. ``keeps_wakes``: something waits for every wake that is armed, so that under a
+    host one whose turn broke off comes again. ``built`` is called last, with every registered tool by id and whether
+    toolsets may offer more: what names tools checks them here, and raises ConfigurationError.
     """
 
     on_input: OnInput | None = None
@@ -278,6 +279,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
     holds_drafts: bool = False
     forget: Callable[[Identity | SessionKey], Awaitable[None]] | None = None
     watch: tuple[Watch, ...] = ()
+    keeps_wakes: bool = False
     manifest: Mapping[str, Json] = {}
     built: Callable[[Mapping[str, Tool], bool], None] | None = None
 

@@ -96,7 +96,7 @@ class Plan:
         self.codec = EntryCodec()
         self.options: frozenset[type] = frozenset({Silenced})
         self.watch: tuple[Watch, ...] = ()
-        self.holds_drafts = False
+        self.holds_drafts = self.keeps_wakes = False
         self.shape: Shape[Any] | None = None
         self.pieces: tuple[Piece, ...] = ()
         self.conditional: tuple[Instruction, ...] = ()
@@ -277,6 +277,7 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     for watch in (w for _, h in mounted for w in h.watch):
         if watch not in plan.watch:  # given twice, it still looks once
             plan.watch = (*plan.watch, watch)
+    plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
     _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None])
 
