@@ -148,6 +148,8 @@ def _later_triggers(flows: Iterable[BookFlow], found: Choices) -> dict[str, OnMe
 def _asked_last(play: Play, run: Run, step: BookStep) -> tuple[FieldSpec, ...]:
     """Fields that only the step that asks may read, asked for the last time: no reply of it reads the answer."""
     data = play.turn.data
+    if run.staying:
+        return ()  # it answers every message, whatever became of its fields
     return tuple(
         spec
         for spec in step.collect
