@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ from onrecord.flows import (
 )
 from onrecord.flows.predicates import PredContext
 
-__all__ = ("CONDITIONS", "EVENTS", "FIELDS", "IDS", "MAX_ASKS", "edited_flows", "flow_sets", "idles")
+__all__ = ("CONDITIONS", "COOLDOWN", "EVENTS", "FIELDS", "IDS", "MAX_ASKS", "edited_flows", "flow_sets", "idles")
 
 FIELDS: Mapping[str, Field] = {
     "name": Field(type="string", ask="Ask who it is, {{data.name}}."),
@@ -45,6 +46,7 @@ EVENTS = {"paid": Event(), "wrote": Event(direction="inbound"), "sent": Event(di
 IDS = ("f0", "f1", "f2", "f:3 é#")
 """Flow ids: the last one as hostile as they may be."""
 MAX_ASKS = 2
+COOLDOWN = timedelta(hours=1)
 
 
 def _vip(ctx: PredContext) -> bool:
@@ -71,7 +73,7 @@ gates = st.sampled_from(_GATES)
 maybe_gates = st.one_of(st.none(), st.none(), st.none(), gates)
 slugs = st.sampled_from(tuple(FIELDS))
 some_slugs = st.lists(slugs, max_size=2, unique=True).map(tuple)
-repeats = st.sampled_from(("once", "always", "always", Cooldown("1h")))
+repeats = st.sampled_from(("once", "always", "always", Cooldown(COOLDOWN)))
 texts = st.sampled_from(
     (*("Hi {{data.name}}.", "You said {{input.quote}}, {{context.blank}}?", "Line.") * 3, "{{context.blank}}")
 )
@@ -168,9 +170,9 @@ def _flows(draw: st.DrawFn, id: str) -> Flow:
 
 
 @st.composite
-def flow_sets(draw: st.DrawFn) -> tuple[Flow, ...]:
-    """The flows of one agent."""
-    return tuple(draw(_flows(id)) for id in IDS[: draw(st.sampled_from((4, 3, 2, 1)))])
+def flow_sets(draw: st.DrawFn, name: str) -> tuple[Flow, ...]:
+    """The flows of one agent, whose ids begin with its name."""
+    return tuple(draw(_flows(f"{name}{id[1:]}")) for id in IDS[: draw(st.sampled_from((4, 3, 2, 1)))])
 
 
 @st.composite
