@@ -24,6 +24,7 @@ def test_the_record_names_runs_and_steps(cli: Cli, tmp_path: Path, monkeypatch: 
     said = "hello\n/record\nPorto, two nights\n"
     chat = cli("chat", "flow_stays.py:agent", "--store", "talk.db", "--session", "ana", stdin=said)
     shown = cli("record", "show", "talk.db", "ana")
+    run, words = "", list[str]()
     for ran in (chat, shown):
         told = [line.split(" ms  ")[1].split(maxsplit=1) for line in ran.out.splitlines() if " ms  " in line]
         words = [text for kind, text in told if kind.startswith(("run.", "outcome"))]
@@ -32,8 +33,8 @@ def test_the_record_names_runs_and_steps(cli: Cli, tmp_path: Path, monkeypatch: 
         first = [f"{run} running", "booking run started", "booking/ask collect ok", f"{run} asking at ask"]
         assert words[:4] == first
     assert words[4:] == [
-        "booking/ask collect ok", "booking/reserve do ok", "booking/breath wait ok inline-delay a short wait rides on "
-        "the next message", "booking/booked say ok → end", f"{run} end", "booking/booked run ended end",
+        "booking/ask collect ok", "booking/reserve do ok", 
+        "booking/breath wait ok inline-delay a short wait rides on the next message", "booking/booked say ok → end", f"{run} end", "booking/booked run ended end",
     ]  # fmt: skip
 
 
