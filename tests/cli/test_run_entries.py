@@ -33,9 +33,13 @@ def test_the_record_names_runs_and_steps(cli: Cli, tmp_path: Path, monkeypatch: 
         first = [f"{run} running", "booking run started", "booking/ask collect ok", f"{run} asking at ask"]
         assert words[:4] == first
     assert words[4:] == [
-        "booking/ask collect ok", "booking/reserve do ok", 
-        "booking/breath wait ok inline-delay a short wait rides on the next message", "booking/booked say ok → end", f"{run} end", "booking/booked run ended end",
-    ]  # fmt: skip
+        "booking/ask collect ok",
+        "booking/reserve do ok",
+        "booking/breath wait ok inline-delay a short wait rides on the next message",
+        "booking/booked say ok → end",
+        f"{run} end",
+        "booking/booked run ended end",
+    ]
 
 
 @pytest.mark.parametrize(
