@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from onrecord.conversation.inputs import Answered, Happened, Input, Said, Woke
@@ -67,7 +67,7 @@ class Ledger:
             assert result.status == "ignored", "an input is taken once"
         if not result.changed:
             assert result.session is before, "what changed nothing leaves the session that was given"
-            assert not (result.messages or result.wakes or result.disarmed or result.entries)
+            assert (result.messages, result.wakes, result.disarmed, result.entries) == ((), (), (), ())
             return
         self.entries += result.entries
         self.is_cut_short = not is_whole
@@ -86,7 +86,7 @@ class Ledger:
     def _broken_off(self, flows: Flows, before: Session | None, result: TurnResult[Any]) -> None:
         """A turn that was stopped, or failed, leaves flows as they were."""
         assert result.session is not None
-        assert not (result.messages or result.wakes or result.disarmed)
+        assert (result.messages, result.wakes, result.disarmed) == ((), (), ())
         assert flows.state(result.session) == (FlowState() if before is None else flows.state(before))
         assert result.session.data == ({} if before is None else before.data)
         spoke = None if before is None else before.last_assistant_at
@@ -258,4 +258,3 @@ def _own(flows: Flows, session: Session) -> list[Run]:
 def _is_plain_silence(trigger: Any) -> bool:
     """Whether nothing but a claim stops it."""
     return trigger.kind == "silence" and trigger.only_if is None and not isinstance(trigger.repeat, Cooldown)
-

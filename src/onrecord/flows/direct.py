@@ -27,8 +27,8 @@ from onrecord.flows.prompts import Prompts
 from onrecord.flows.quiet import arm_silence, pending_wakes
 from onrecord.flows.speaking import speak
 from onrecord.flows.state import FlowState, Held, Run
-from onrecord.flows.steps import Do
 from onrecord.flows.stepping import drain
+from onrecord.flows.steps import Do
 from onrecord.flows.validate import Registries, check_tools, validate_flow
 from onrecord.jsonio import Json
 from onrecord.session.codec import slot_value
