@@ -17,9 +17,9 @@ SESSIONS = int(os.environ.get("ONRECORD_FLOW_SESSIONS", "50"))
 """How many random sessions; thousands look longer."""
 
 
-def test_flows_keep_every_promise_whatever_happens() -> None:
+def test_flows_keep_every_promise_whatever_happens(caplog: pytest.LogCaptureFixture) -> None:
     """Long sessions with one agent or two, each with random flows; see `FlowMachine` for what befalls them."""
-    logging.getLogger("onrecord.flows").setLevel(logging.CRITICAL)  # it would tell of every failure that is played
+    caplog.set_level(logging.CRITICAL, "onrecord.flows")  # or it would tell of every failure that is played
     work = settings(
         max_examples=SESSIONS, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
     )
