@@ -29,6 +29,7 @@ UNFINISHED = ("interrupted", "failed", "refused")
 PROVIDER = ("provider-quota", "provider-context", "provider-auth", "provider-invalid", "provider-unavailable")
 EXCUSES = {*PROVIDER, "refused"}
 """Codes of lines that say why a customer heard nothing."""
+_LATER = ("prompt deferred", "collect deferred")
 LINES: Mapping[str | None, Sequence[str]] = {
     None: ("prompt ok", "collect ok", "say ok", "do ok", "if ok", "wait waiting", "idle ok", "run started"),
     "no-session": ("wait skipped",), "stale-wake": ("wait skipped",), "silence-broken": ("wait skipped",),
@@ -45,10 +46,7 @@ LINES: Mapping[str | None, Sequence[str]] = {
     "awaiting-answer": ("prompt waiting", "collect waiting", "do waiting"), "question-gone": ("do failed",),
     "action-skipped": ("do skipped",), "action-failed": ("do failed",), "action-deferred": ("do deferred",),
     "unknown-field": ("collect skipped",), "bad-value": ("collect skipped",), "not-in-enum": ("collect skipped",),
-    **{
-        f"provider-{why}": tuple(f"{kind} {status}" for kind in TALKS for status in ("deferred", "failed")) + ("idle deferred",)
-        for why in ("quota", "context", "auth", "invalid", "unavailable")
-    },
+    **dict.fromkeys(PROVIDER, (*_LATER, "prompt failed", "collect failed", "idle deferred")),
     **dict.fromkeys(END_REASONS, ("run ended",)),
 }  # fmt: skip
 """With which kind and status each code may stand; those that end a run early may stand at a step of any kind."""
