@@ -53,10 +53,10 @@ async def test_a_tool_that_fills_one_of_two_fields_leaves_the_rest_to_the_model(
     """The question asks for both, so it is due no more; nothing was asked for by the answer, so nothing is counted."""
     flow = Flow("shop", on=[OnMessage()], steps=[Collect("ok", "name", id="q", question="Right, and who?")])
     play = Play(flow, tools=[price(ok=True)], data={})
-    result = await play.said("how much?", judge=NOTHING | ASKS, speak=[[call("price")], says("It is 420.")])
+    result = await play.said("how much?", judge={**NOTHING, **ASKS}, speak=[[call("price")], says("It is 420.")])
     assert [m.text for m in result.messages] == ["It is 420."]
     assert (play.statuses, dict(play.run("shop").asked)) == ({"shop": "asking"}, {})
-    result = await play.said("ok", key="m2", judge=NOTHING | {"asks": False}, speak=[says("And who?")])
+    result = await play.said("ok", key="m2", judge={**NOTHING, "asks": False}, speak=[says("And who?")])
     assert (keys(result), dict(play.run("shop").asked)) == (["shop#m1:q:1/2"], {"name": 1})
 
 

@@ -44,7 +44,8 @@ async def slowly(ctx: PredContext) -> bool:
     return vip(ctx)
 
 
-VIP, NOT = {"context": {"vip": True}}, {"context": {"vip": False}}
+VIP: dict[str, Any] = {"context": {"vip": True}}
+NOT: dict[str, Any] = {"context": {"vip": False}}
 
 
 # ---- silence ---------------------------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ async def test_who_wrote_before_the_silence_run_began_did_not_answer_it() -> Non
 
 async def test_a_silence_s_condition_is_its_premise() -> None:
     """It is judged when the silence is armed, when it fires, and whenever the run moves."""
-    steps = [Wait("2d", id="w", else_="b"), Say("Bye", id="e"), Say("Back", id="b")]
+    steps: list[Any] = [Wait("2d", id="w", else_="b"), Say("Bye", id="e"), Say("Back", id="b")]
     play = Play(Flow("nudge", on=[OnSilence("24h", only_if=vip)], steps=steps))
     ((silence, _),) = wakes(await play.said(key="m1", speak=[says("Hello")], **VIP))
     play.clock.advance(hours=24)

@@ -285,7 +285,7 @@ async def test_a_silence_that_may_not_speak_spends_no_claim() -> None:
 
 async def test_passing_over_tells_step_reason_and_way() -> None:
     """Of a talk step and of a line alike; a line said once is not spent."""
-    steps = [
+    steps: list[Any] = [
         Collect("ok", id="q", then="s"),
         Do("notify", id="x"),
         Say("Hi", id="s", once=True, then="n"),

@@ -129,7 +129,7 @@ async def test_a_silenced_run_that_comes_to_stay_only_asks() -> None:
 
 async def test_a_reply_that_ends_the_flow_is_answered_by_the_step_it_stays_on() -> None:
     """The wait was over by this message, which took the floor: nothing else may answer it."""
-    steps = [Talk("Help.", id="r"), Wait("1d", id="w", else_="end")]
+    steps: list[Any] = [Talk("Help.", id="r"), Wait("1d", id="w", else_="end")]
     play = Play(Flow("f", steps=steps, on_end="stay"), Flow("open", on=[OnMessage()], steps=[Talk("Hi.", id="t")]))
     await play.started("f", speak=SURE)
     result = await play.said(key="m1", speak=SURE)
@@ -142,10 +142,15 @@ async def test_a_reply_that_ends_the_flow_is_answered_by_the_step_it_stays_on() 
 
 async def test_where_the_step_it_took_is_gone_it_stays_on_the_last_one_of_the_flow() -> None:
     """A flow that was edited under it."""
-    before = [Talk("A.", id="a"), Wait("1h", id="w"), Do("notify", id="n")]
+    before: list[Any] = [Talk("A.", id="a"), Wait("1h", id="w"), Do("notify", id="n")]
     play = Play(Flow("f", steps=before, on_end="stay"))
     ((wake, _),) = wakes(await play.started("f", speak=SURE))
-    after = [Talk("B.", id="b", then="w"), Talk("C.", id="c", then="w"), Wait("1h", id="w"), Do("notify", id="n")]
+    after: list[Any] = [
+        Talk("B.", id="b", then="w"),
+        Talk("C.", id="c", then="w"),
+        Wait("1h", id="w"),
+        Do("notify", id="n"),
+    ]
     edited = Play(Flow("f", steps=after, on_end="stay"), session=play.kept)
     edited.clock.advance(hours=1)
     await edited.woke(wake)
@@ -166,7 +171,12 @@ async def test_where_the_step_it_took_talks_no_more_it_stays_on_the_last_one_tha
 
 async def test_a_step_that_was_passed_over_counts_as_taken() -> None:
     """Everything it collects was known: it is the last talk step all the same."""
-    steps = [Talk("A.", id="a"), Collect("name", id="b"), If({"known": ["name"]}, id="g"), Do("notify", id="n")]
+    steps: list[Any] = [
+        Talk("A.", id="a"),
+        Collect("name", id="b"),
+        If({"known": ["name"]}, id="g"),
+        Do("notify", id="n"),
+    ]
     play = Play(Flow("f", steps=steps, on_end="stay"), data={"name": "Ana"})
     await play.started("f", speak=SURE)
     assert play.run("f").step_id == "b"
@@ -174,7 +184,7 @@ async def test_a_step_that_was_passed_over_counts_as_taken() -> None:
 
 async def test_a_flow_edited_to_begin_anew_begins_anew() -> None:
     """The new ``on_end`` stands for runs that stay already, the next time they move."""
-    steps = [Talk("Answer.", id="r")]
+    steps: list[Any] = [Talk("Answer.", id="r")]
     play = Play(Flow("faq", on=[OnMessage()], steps=steps, on_end="stay"))
     await play.said(key="m1", speak=SURE)
     edited = Play(Flow("faq", on=[OnMessage()], steps=steps, on_end="reset"), session=play.kept)
@@ -197,7 +207,7 @@ async def test_a_premise_ends_a_run_that_stays() -> None:
 
 def branching(*branches: Branch) -> Flow:
     """A flow that stays on a step with these exits, and has not been to its other steps."""
-    steps = [
+    steps: list[Any] = [
         Do("notify", id="n"), Talk("Help.", id="q", then="end", branches=branches),
         Say("New.", id="new", then="end"), Say("Other.", id="other", then="end"),
     ]  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
 
+from onrecord.errors import FeatureFailed
 from onrecord.flows.fields import FieldSpec
 from onrecord.flows.flow import Event, Flow, Idle
 from onrecord.flows.instructions import FlowInstruction
@@ -17,7 +19,7 @@ from onrecord.flows.prompts import Prompts
 from onrecord.flows.steps import Collect, Do, If, Next, Say, Step, Talk, Wait, WaitEvent
 from onrecord.flows.template import Template, compile_template
 from onrecord.flows.triggers import Cooldown, OnEvent, OnMention, OnMessage, OnSilence, Trigger
-from onrecord.timing import duration
+from onrecord.timing import duration, whole_ms
 from onrecord.tools.tool import Tool
 
 __all__ = ("Book", "BookBranch", "BookFlow", "BookStep", "BookTrigger", "Guide", "guides")
@@ -143,8 +145,16 @@ class Book(Struct, frozen=True, kw_only=True):
     scores_lone: bool
 
     def moved(self, at: datetime, context: Any) -> datetime:
-        """The instant, moved to when business is open; never back, whatever the function says."""
-        return at if self.business_hours is None else max(at, self.business_hours(at, context))
+        """The instant, moved to when business is open; never back, whatever the function says. FeatureFailed."""
+        if self.business_hours is None:
+            return at
+        moved: Any = self.business_hours(at, context)
+        if not isinstance(moved, datetime) or moved.utcoffset() is None:
+            if inspect.iscoroutine(moved):
+                moved.close()
+            gave = "a datetime without UTC offset" if isinstance(moved, datetime) else type(moved).__name__
+            raise FeatureFailed("Flows", "direct", f"business_hours returned {gave}, not an aware datetime")
+        return max(at, whole_ms(moved).astimezone(UTC))
 
     @classmethod
     def of(

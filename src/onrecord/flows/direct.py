@@ -76,10 +76,11 @@ class Flows:
             business_hours=business_hours, lone_flow=lone_flow,
         )  # fmt: skip
         check_flows(flows)
-        self.name = name
+        self.name, self.lone_flow = name, lone_flow
         self.declared = tuple(flows)
         self.fields = fields_of(fields)
         named, happen, judged = actions_of(actions), events_of(events), conditions_of(conditions)
+        self.events = happen
         self.warnings = _validated(self.declared, self.fields, named, happen, judged)
         speaker = None if idle == "silent" else idle
         self._book = Book.of(

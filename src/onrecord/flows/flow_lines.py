@@ -14,12 +14,12 @@ from onrecord.flows.phrases import Phrases, phrases
 from onrecord.flows.template import Template, compile_template
 from onrecord.flows.triggers import OnMention, OnMessage
 
-__all__ = ("FlowLines", "lines_of")
+__all__ = ("FlowLines", "candidate_lines", "lines_of")
 
 _KEPT = 4096
 _LINES: dict[int, tuple[Flow, FlowLines]] = {}
 
-Named = TypeVar("Named", OnMessage, OnMention)
+Phrased = TypeVar("Phrased", OnMessage, OnMention)
 
 
 class FlowLines(Struct, frozen=True, kw_only=True):
@@ -45,32 +45,43 @@ def lines_of(flow: Flow) -> FlowLines:
     return held[1]
 
 
+def candidate_lines(flow: Flow, trigger: OnMessage | None) -> Passage:
+    """How a flow is listed that a message may be for, by the phrases of one of its triggers."""
+    wanted = phrases(trigger.phrases) if trigger else Phrases()
+    return passage((
+        *_named(flow),
+        Joined("\n   The customer: ", _compile(wanted.counts), "; "),
+        Joined("\n   Score 0 when: ", _compile(wanted.excludes), "; "),
+    ))  # fmt: skip
+
+
 def _compiled(flow: Flow) -> FlowLines:
-    described = _compile([flow.description] if flow.description else [])
-    named: tuple[str | Joined, ...] = (f" — {flow.name}", Joined(": ", described))
-    asked, mentioned = _first(flow, OnMessage), _first(flow, OnMention)
-    wanted = phrases(asked.phrases) if asked else Phrases()
+    mentioned = _first(flow, OnMention)
     noticed = phrases(mentioned.phrases) if mentioned else Phrases()
     return FlowLines(
-        candidate=passage((
-            *named,
-            Joined("\n   The customer: ", _compile(wanted.counts), "; "),
-            Joined("\n   Score 0 when: ", _compile(wanted.excludes), "; "),
-        )),
+        candidate=candidate_lines(flow, _first(flow, OnMessage)),
         mention=passage((
-            *named,
+            *_named(flow),
             Joined("\n  Counts when: ", _compile(noticed.counts), "; "),
             Joined("\n  Does not count when: ", _compile(noticed.excludes), "; "),
         )),
-        about=passage((Joined("\n", described),)),
+        about=passage((Joined("\n", _described(flow)),)),
         extract=tuple(params_of(mentioned.extract).values()) if mentioned else (),
     )  # fmt: skip
+
+
+def _named(flow: Flow) -> tuple[str | Joined, ...]:
+    return (f" — {flow.name}", Joined(": ", _described(flow)))
+
+
+def _described(flow: Flow) -> tuple[Template, ...]:
+    return _compile([flow.description] if flow.description else [])
 
 
 def _compile(texts: Sequence[str]) -> tuple[Template, ...]:
     return tuple(compile_template(text) for text in texts)
 
 
-def _first(flow: Flow, kind: type[Named]) -> Named | None:
+def _first(flow: Flow, kind: type[Phrased]) -> Phrased | None:
     """The first trigger of a kind that has phrases: what a model judges."""
     return next((trigger for trigger in flow.on if isinstance(trigger, kind) and trigger.phrases), None)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
 from onrecord.flows.aliases import aliases
@@ -13,10 +14,11 @@ from onrecord.flows.coercion import read_boolean
 from onrecord.flows.embedded import first_object
 from onrecord.flows.fields import FieldSpec, field_line, is_known, to_wire_schema
 from onrecord.flows.flow import Flow
-from onrecord.flows.flow_lines import lines_of
+from onrecord.flows.flow_lines import candidate_lines, lines_of
 from onrecord.flows.numerals import read_number
 from onrecord.flows.passage import Passage, passage
 from onrecord.flows.steps import Collect, Talk
+from onrecord.flows.triggers import OnMessage
 from onrecord.jsonio import Json, dumps
 from onrecord.models.request import Reading, Shape
 
@@ -39,13 +41,16 @@ class ToJudge(Struct, frozen=True, kw_only=True):
     ``candidates`` may be wanted, the floor's flow first among them; ``mentions`` may be mentioned. ``branches`` are
     the addresses of questions with their texts, rendered; ``fields`` are what may have been told. ``asks``: whether the
     customer asks something. Flows and fields are the declared ones themselves, not copies: by them what was compiled is
-    found again.
+    found again. ``input`` is that of the floor's run; ``starts`` names, of flows that list several triggers with
+    phrases, the one that would start it, where that is not the first.
     """
 
     floor: Flow | None = None
     floor_step: Talk | Collect | None = None
+    input: Json = None
     pending: tuple[FieldSpec, ...] = ()
     candidates: tuple[Flow, ...] = ()
+    starts: Mapping[str, OnMessage] = {}
     mentions: tuple[Flow, ...] = ()
     branches: tuple[tuple[str, str], ...] = ()
     fields: tuple[FieldSpec, ...] = ()
@@ -94,7 +99,7 @@ class Frame:
             for flow in asked.mentions
             if lines_of(flow).extract
         }
-        self.candidates = passage(self._candidates(asked.candidates))
+        self.candidates = passage(self._candidates(asked))
         self.mentions = passage(self._mentions(asked.mentions))
         self.details = "".join(f"\n- {field_line(spec, self.field_names[spec.slug])}" for spec in asked.fields)
         self.schema = _closed(self._schemas(asked))
@@ -112,10 +117,11 @@ class Frame:
             made = self._shapes[addresses] = Shape(name="understand", schema=self.schema, read=read)
         return made
 
-    def _candidates(self, flows: Iterable[Flow]) -> Iterator[str | Passage]:
-        for number, flow in enumerate(flows, 1):
+    def _candidates(self, asked: ToJudge) -> Iterator[str | Passage]:
+        for number, flow in enumerate(asked.candidates, 1):
             yield f"\n{number}. {self.flow_names[flow.id]}"
-            yield lines_of(flow).candidate
+            start = asked.starts.get(flow.id)
+            yield lines_of(flow).candidate if start is None else candidate_lines(flow, start)
 
     def _mentions(self, flows: Iterable[Flow]) -> Iterator[str | Passage]:
         for flow in flows:
@@ -151,14 +157,15 @@ def frame_of(asked: ToJudge) -> Frame:
     """The frame of a question: one that was built for the same flows and fields, or a new one."""
     key = (
         tuple(map(id, asked.candidates)), tuple(map(id, asked.mentions)), tuple(map(id, asked.fields)),
-        len(asked.branches), asked.asks,
+        len(asked.branches), asked.asks, tuple((flow, id(trigger)) for flow, trigger in asked.starts.items()),
     )  # fmt: skip
     held = _FRAMES.get(key)
     if held is None:
         if len(_FRAMES) >= _MOST_FRAMES:
             _FRAMES.clear()
-        # What the key names by id is kept with it, so that no id can come to mean something else.
-        held = _FRAMES[key] = (asked, Frame(asked))
+        # What the key names by id is kept with it, so that no id can come to mean something else; not the questions,
+        # in which a customer's words may stand.
+        held = _FRAMES[key] = (replace(asked, branches=(), pending=()), Frame(asked))
     return held[1]
 
 

@@ -160,6 +160,7 @@ class _Checking:
         self._fields(flow.clear_on_start, where, "clear_on_start")
         check_instructions(flow.instructions, known, where)
         self._tools(flow.tools, where)
+        yield from self._uncounted()
         yield from self._unasked(where)
         for place, step in enumerate(flow.steps):
             yield from self._step(step, place)
@@ -237,6 +238,14 @@ class _Checking:
     def _is_back(self, target: Next | None, place: int) -> bool:
         step = _id(target)
         return step is not None and self.places.get(step, place + 1) <= place
+
+    def _uncounted(self) -> Iterator[str]:
+        seen = set[str]()
+        for number, trigger in enumerate(self.flow.on, 1):
+            if isinstance(trigger, (OnMention, OnSilence)) and trigger.kind in seen:
+                place = trigger_place(self.flow, number)
+                yield f"{place}: only the first {trigger.kind} trigger of a flow counts"
+            seen.add(trigger.kind)
 
     def _unasked(self, where: str) -> Iterator[str]:
         asked = {field for step in self.flow.steps if isinstance(step, Collect) for field in step.fields}

@@ -163,8 +163,9 @@ def _ignored(input: Input, session: Session) -> Outcome | None:
     key = input_key(input)
     if key and key in session.inputs:
         return Outcome(
-            kind="input", status="ignored", code="duplicate-input", key=key, message="this input was already applied"
-        )
+            kind="input", status="ignored", code="duplicate-input", key=input.key,
+            message="this input was already applied",
+        )  # fmt: skip
     if isinstance(input, Answered):
         pending = session.pending
         if pending is None or pending.question.key != input.key:
