@@ -248,10 +248,13 @@ class FlowMachine(RuleBasedStateMachine):
         turns: list[Turn] = []
         self.model.begin(script, self.effects.at)
         self.model.moments = how.place % 12
-        self.model.trip = lambda: turns[0].interrupt(Interruption(id=f"i{self.serial}"))
+        self.model.trip = lambda: self._stop(turns[0])
         session = self.session or SessionKey("s")
         order = Order(input=input, session=session, context=how.context, options=how.options, began=turns.append)
         return self._run(take(agent.plan, order, self.effects))
+
+    def _stop(self, turn: Turn) -> None:
+        turn.interrupt(Interruption(id=f"i{self.serial}"))
 
     # ---- inputs
 

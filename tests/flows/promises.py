@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from onrecord.conversation.inputs import Answered, Happened, Input, Said, Woke
@@ -12,6 +12,7 @@ from onrecord.errors import FeatureFailed, ModelError
 from onrecord.flows import Cooldown, Flows
 from onrecord.flows.entries import ClaimReleased, LineSentOnce, RunStarted
 from onrecord.flows.keys import IDLE, SILENCE, claim_key, silence_key, step_key
+from onrecord.flows.outcomes import END_REASONS
 from onrecord.flows.state import KEPT_CLAIMS, FlowState, Run
 from onrecord.models.request import Request
 from onrecord.record.entry import Entry
@@ -25,10 +26,31 @@ __all__ = ("ROUNDS", "Ledger")
 ROUNDS = 2
 """How many rounds with tools an agent may take."""
 UNFINISHED = ("interrupted", "failed", "refused")
-EXCUSES = {
-    "provider-quota", "provider-context", "provider-auth", "provider-invalid", "provider-unavailable", "refused",
-}  # fmt: skip
+PROVIDER = ("provider-quota", "provider-context", "provider-auth", "provider-invalid", "provider-unavailable")
+EXCUSES = {*PROVIDER, "refused"}
 """Codes of lines that say why a customer heard nothing."""
+_LATER = ("prompt deferred", "collect deferred")
+LINES: Mapping[str | None, Sequence[str]] = {
+    None: ("prompt ok", "collect ok", "say ok", "do ok", "if ok", "wait waiting", "idle ok", "run started"),
+    "no-session": ("wait skipped",), "stale-wake": ("wait skipped",), "silence-broken": ("wait skipped",),
+    "unknown-event": ("wait skipped",), "duplicate-input": ("input ignored",), "stale-answer": ("input ignored",),
+    "already-claimed": ("run skipped",), "cooldown": ("run skipped",), "hop-limit": ("run skipped",),
+    "already-running": ("run skipped",), "flow-gone": ("run skipped", "if skipped"), "step-gone": ("if skipped",),
+    "silenced": ("run skipped", "prompt skipped", "collect skipped", "say skipped"),
+    "already-known": ("collect skipped",), "asked-fixed": ("collect ok",), "max-asks": ("collect skipped",),
+    "another-reply": ("prompt skipped", "collect skipped"), "branch": ("prompt ok", "collect ok"),
+    "already-sent": ("say skipped",), "blank": ("say skipped",),
+    "refused": ("prompt failed", "collect failed", "say failed", "idle failed"),
+    "inline-delay": ("wait ok",), "awaiting-trigger": ("wait waiting",), "awaiting-event": ("wait waiting",),
+    "event-arrived": ("wait ok",), "no-event": ("wait ok",), "replied": ("wait ok",), "no-reply": ("wait ok",),
+    "awaiting-answer": ("prompt waiting", "collect waiting", "do waiting"), "question-gone": ("do failed",),
+    "action-skipped": ("do skipped",), "action-failed": ("do failed",), "action-deferred": ("do deferred",),
+    "unknown-field": ("collect skipped",), "bad-value": ("collect skipped",), "not-in-enum": ("collect skipped",),
+    **dict.fromkeys(PROVIDER, (*_LATER, "prompt failed", "collect failed", "idle deferred")),
+    **dict.fromkeys(END_REASONS, ("run ended",)),
+}  # fmt: skip
+"""With which kind and status each code may stand; those that end a run early may stand at a step of any kind."""
+ANYWHERE = {"step-loop": "failed", "customer-replied": "skipped", "premise-changed": "skipped"}
 
 
 class Ledger:
@@ -59,6 +81,9 @@ class Ledger:
     ) -> None:  # fmt: skip
         """Takes down what a turn came to."""
         is_whole = result.status not in UNFINISHED
+        for line in result.lines:
+            fits = LINES.get(line.code, ())
+            assert f"{line.kind} {line.status}" in fits or ANYWHERE.get(line.code or "") == line.status, line
         if isinstance(input, Woke):
             self.fired.append(input.key)
             if is_whole:  # one that broke off is given back, and comes again
@@ -67,7 +92,7 @@ class Ledger:
             assert result.status == "ignored", "an input is taken once"
         if not result.changed:
             assert result.session is before, "what changed nothing leaves the session that was given"
-            assert not (result.messages or result.wakes or result.disarmed or result.entries)
+            assert (result.messages, result.wakes, result.disarmed, result.entries) == ((), (), (), ())
             return
         self.entries += result.entries
         self.is_cut_short = not is_whole
@@ -86,7 +111,7 @@ class Ledger:
     def _broken_off(self, flows: Flows, before: Session | None, result: TurnResult[Any]) -> None:
         """A turn that was stopped, or failed, leaves flows as they were."""
         assert result.session is not None
-        assert not (result.messages or result.wakes or result.disarmed)
+        assert (result.messages, result.wakes, result.disarmed) == ((), (), ())
         assert flows.state(result.session) == (FlowState() if before is None else flows.state(before))
         assert result.session.data == ({} if before is None else before.data)
         spoke = None if before is None else before.last_assistant_at
@@ -258,4 +283,3 @@ def _own(flows: Flows, session: Session) -> list[Run]:
 def _is_plain_silence(trigger: Any) -> bool:
     """Whether nothing but a claim stops it."""
     return trigger.kind == "silence" and trigger.only_if is None and not isinstance(trigger.repeat, Cooldown)
-

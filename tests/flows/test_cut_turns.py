@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -34,7 +35,6 @@ from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.director import Stage
 from onrecord.turn.moments import Hooks
-from onrecord.turn.take import Order, take
 from onrecord.turn.turn import Turn
 from tests.flows.flow_machine import Crash, Mortal, told
 from tests.flows.playing import FIELDS, says
@@ -46,7 +46,8 @@ ROOM = Flow(
     "room", on=[OnMessage("wants a room")], clear_on_start=["ok"],
     steps=[
         Do("notify", id="note", args={"text": "{{data.name}}"}), Collect("name", "company", id="who"),
-        Say("Thanks, {{data.name}}.", id="thanks", once=True), Wait("1h", id="rest", else_="bye"), Say("Bye.", id="bye"),
+        Say("Thanks, {{data.name}}.", id="thanks", once=True), Wait("1h", id="rest", else_="bye"),
+        Say("Bye.", id="bye"),
     ],
 )  # fmt: skip
 RIVAL = Flow(
@@ -55,7 +56,9 @@ RIVAL = Flow(
 )  # fmt: skip
 NUDGE = Flow("nudge", on=[OnSilence("1h", repeat="always")], steps=[Say("Still there?", id="s")])
 PAID = Flow("paid", on=[OnEvent("paid")], steps=[Say("Got it.", id="s"), Do("notify", id="n"), Wait("1d", id="w")])
-ASK = Flow("ask", on=[OnEvent("refund")], steps=[Say("Let me ask.", id="s"), Do("confirm", id="c"), Say("Done.", id="d")])
+ASK = Flow(
+    "ask", on=[OnEvent("refund")], steps=[Say("Let me ask.", id="s"), Do("confirm", id="c"), Say("Done.", id="d")]
+)
 HELP = Flow("help", on=[OnMessage("needs help")], steps=[Collect("ok", id="q", question="Is it right?")])
 FLOWS = (ROOM, RIVAL, NUDGE, PAID, ASK, HELP)
 JUDGED: Mapping[str, Json] = {
@@ -66,13 +69,12 @@ SAID = Said("A room, cheaper than theirs", key="m1")
 
 
 class Watched:
-    """A director that does something before its n-th verb."""
+    """A director whose turn is stopped before its n-th verb."""
 
     name = "flows"
 
     def __init__(self, flows: Flows) -> None:
         self.flows, self.verbs, self.at = flows, 0, -1
-        self.before: Callable[[Turn], None] = lambda turn: None
 
     def hooks(self, spec: AgentSpec) -> Hooks:
         """Those of the flows."""
@@ -93,14 +95,9 @@ class Counted:
     def __getattr__(self, name: str) -> Any:
         by = self._by
         if by.verbs == by.at:
-            by.before(self._turn)
+            self._turn.interrupt(Interruption(id="i1"))
         by.verbs += 1
         return getattr(self._stage, name)
-
-
-def stop(turn: Turn) -> None:
-    """Somebody stops the turn."""
-    turn.interrupt(Interruption(id="i1"))
 
 
 class World:
@@ -114,19 +111,18 @@ class World:
             *flows, fields=FIELDS, actions=[tool, asking_action([])], events=["paid", "refund"], lone_flow="score"
         )
         self.director = Watched(director)
-        look = Tool("look", lambda args, ctx: ToolResult("seen", data={"size": "1-10"}), read_only=True)
+        look = Tool("look", lambda *_: ToolResult("seen", data={"size": "1-10"}), read_only=True)
         self.agent: Agent[Any, str] = Agent(self.model, name="Ana", tools=[look], director=self.director)
 
     def _notify(self, args: Mapping[str, Json], ctx: ToolContext[Any]) -> Ok:
         self.acted.append(ctx.key)
         return Ok()
 
-    async def take(self, input: Input, session: Session | None, began: Callable[[Turn], None] | None = None) -> Any:
-        """One take, with a model that says what it always says."""
-        self.clock.names, self.acted = 0, []
+    async def take(self, input: Input, session: Session | None, *, stopped_before: int = -1) -> Any:
+        """One take, with a model that says what it always says; perhaps it is stopped before a verb."""
+        self.clock.names, self.acted, self.director.at = 0, [], stopped_before
         self.model._queues = {"speak": [*ROUNDS], "judge": [dumps(JUDGED).decode()], "consult": []}
-        order = Order(input=input, session=session or SessionKey("s1"), began=began)
-        return await take(self.agent.plan, order, self.clock)
+        return await self.agent.turn(input, session=session or SessionKey("s1"), effects=self.clock)
 
     def state(self, session: Session | None) -> FlowState:
         """What flows keep of a session."""
@@ -164,17 +160,15 @@ async def test_a_process_may_die_before_any_entry(name: str) -> None:
     whole = await world.take(input, session)
     expected, keys, looks = told(whole), world.acted, 0
     assert whole.changed
-    while True:
+    got: Any = None
+    while got is None:
         world.clock.left = looks
-        try:
+        looks += 1
+        with suppress(Crash):
             got = await world.take(input, None if session is None else unpack(pack(session)))
-        except Crash:
-            assert world.acted == keys[: len(world.acted)]
-            looks += 1
-        else:
-            break
+        assert world.acted == keys[: len(world.acted)]
     assert told(got) == expected
-    assert looks >= len(whole.entries)
+    assert looks > len(whole.entries)
 
 
 @pytest.mark.parametrize("name", [name for name in TURNS if name != "a question"])
@@ -185,16 +179,13 @@ async def test_a_turn_may_be_stopped_before_any_verb(name: str) -> None:
     whole = await world.take(input, session)
     verbs = world.director.verbs
     assert (whole.status not in ("interrupted", "ignored"), verbs > 1) == (True, True)
-    world.director.before = stop
-    for world.director.at in range(verbs):
-        stopped = await world.take(input, session)
+    for verb in range(verbs):
+        stopped = await world.take(input, session, stopped_before=verb)
         assert stopped.status == "interrupted"
         assert (stopped.messages, stopped.wakes, stopped.disarmed) == ((), (), ())
         assert world.state(stopped.session) == world.state(session)
         assert stopped.session.data == ({} if session is None else session.data)
-        place, world.director.at = world.director.at, -1
         assert (await world.take(Said("Hello?", key="m9"), stopped.session)).status == "answered"
-        world.director.at = place
 
 
 async def test_an_answered_turn_may_be_stopped_before_any_verb() -> None:
@@ -205,13 +196,10 @@ async def test_an_answered_turn_may_be_stopped_before_any_verb() -> None:
     given = approved(session.question, by="ana")
     whole = await world.take(given, session)
     assert [message.text for message in whole.messages] == ["Done."]
-    world.director.before = stop
-    for world.director.at in range(world.director.verbs):
-        stopped = await world.take(given, session)
+    for verb in range(world.director.verbs):
+        stopped = await world.take(given, session, stopped_before=verb)
         assert (stopped.status, stopped.session.question) == ("interrupted", None)
         assert world.state(stopped.session) == world.state(session)
-        place, world.director.at = world.director.at, -1
         after = await world.take(Happened("paid", key="e2"), stopped.session)
         assert [run.flow_id for run in world.state(after.session).runs] == ["paid"]
         assert any(line.code == "question-gone" for line in after.lines)
-        world.director.at = place

@@ -120,10 +120,6 @@ class Play:
             cooldown=cooldown,
         )  # fmt: skip
 
-    def verb(self, key: str) -> str:
-        """What a verb is called: by the key of its message or action, but for one whose question nobody asks now."""
-        return f"{key}/anew" if key == self.passed else key
-
     # ---- changing
 
     def put(self, run: Run) -> Run:
@@ -260,6 +256,11 @@ def visit_key(run: Run) -> str:
 def next_message_key(run: Run) -> str:
     """The key of the next message of the present visit."""
     return message_key(visit_key(run), run.sent + 1)
+
+
+def verb_key(play: Play, key: str) -> str:
+    """What a verb is called: by the key of its message or action, but for one whose question nobody asks now."""
+    return f"{key}/anew" if key == play.passed else key
 
 
 def spoke(play: Play, run: Run, text: str, media: str | None = None) -> Run:
