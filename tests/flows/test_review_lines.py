@@ -31,7 +31,7 @@ from onrecord.flows import (
 from onrecord.flows.flow import Event
 from onrecord.jsonio import dumps
 from onrecord.testing import call, raises, reply
-from onrecord.tools.tool import Tool
+from onrecord.tools.tool import Tool, ToolResult
 from tests.flows.playing import NOTHING, T0, Play, after, ends, line, lines, says, starts, wakes
 
 pytestmark = pytest.mark.unit
