@@ -14,12 +14,12 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 WHOLE  := not bench and not live
 COVER  := $(BIN)/python -m coverage run --data-file
 # Tests that mostly wait for processes of their own: they run beside the others.
-APART  := tests/docs tests/gates tests/soak tests/breaking tests/cli/test_killed.py tests/cli/test_worker.py \
+APART  := tests/docs tests/gates tests/soak tests/days tests/breaking tests/cli/test_killed.py tests/cli/test_worker.py \
           tests/cli/test_streams.py tests/cli/test_chat_terminal.py tests/cli/test_chat_pipe.py \
           tests/stores/test_sqlite_killed.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak docs bench lock snapshots coverage format clean
+.PHONY: help demo test check soak days docs bench lock snapshots coverage format clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -44,6 +44,9 @@ check: $(DEV)  ## the gates alone: types, lint, layers, snapshots, documents
 
 soak: $(DEV)  ## kills workers 200 times over some minutes and checks every promise (KILLS=, SEED=)
 	$(BIN)/python -m tests.soak.run --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))
+
+days: $(DEV)  ## ten days of a shop with flows: a thousand customers, two workers, kills (SESSIONS=, SEED=)
+	$(BIN)/python -m tests.days.run --sessions $(or $(SESSIONS),1000) $(if $(SEED),--seed $(SEED))
 
 docs: $(DEV)  ## builds the documentation into site/
 	$(BIN)/python -m mkdocs build --strict

@@ -169,8 +169,8 @@ class FeatureFailed(TurnError):
 
     default_code = "feature-failed"
 
-    def __init__(self, feature: str, moment: str, problem: str) -> None:
-        super().__init__(f"feature {feature!r} failed at {moment}: {problem}")
+    def __init__(self, feature: str, moment: str, problem: str, *, hint: str = "") -> None:
+        super().__init__(f"feature {feature!r} failed at {moment}: {problem}", hint=hint)
         self.feature, self.moment = feature, moment
 
 

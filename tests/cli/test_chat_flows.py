@@ -115,3 +115,40 @@ def test_why_nobody_answered_is_what_the_outcomes_say(status: Status, lines: tup
     """Those of the status first, each once; what started and ended is no reason."""
     result = TurnResult[str](status=status, session=None, changed=False, lines=lines)
     assert why_unanswered(result, when) == why
+
+
+def test_a_chat_gives_turns_their_context(cli: Cli) -> None:
+    """As a worker does: from the function that --given names."""
+    ran = cli("chat", "flow_stays.py:agent", "--given", "flow_stays.py:given", stdin=SAID)
+    assert ran.code == 0, ran
+    assert "Booked: Porto, Aurora." in ran.out.splitlines()
+    ran = cli("chat", "flow_stays.py:agent", "--given", "flow_stays.py:nothing", stdin=SAID)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--given wants an async function there" in ran.err
+
+
+RAISING = """
+from onrecord import Agent, tool
+from onrecord.flows import Do, Flow, Flows, OnMessage, Say
+from onrecord.testing import ScriptedModel
+
+
+@tool
+async def page() -> str:
+    raise ValueError("no pager")
+
+
+booking = Flow("booking", on=[OnMessage()], steps=[Do("page"), Say("Sorry.", id="sorry")])
+agent = Agent(ScriptedModel(), director=Flows(booking, actions=[page], idle="silent"))
+"""
+
+
+@pytest.mark.parametrize("command", [("chat",), ("flows", "simulate")])
+def test_debug_says_where_an_action_raised(cli: Cli, folder: Path, command: tuple[str, ...]) -> None:
+    """The line tells what it said; the place is in the log, which --debug shows, and which is gone with the command."""
+    (folder / "flow_raising.py").write_text(RAISING, encoding="utf-8")
+    for _ in range(2):
+        ran = cli(*command, "flow_raising.py:agent", "--debug", stdin="hello\n")
+        assert ran.code == 0, ran
+        assert ran.err.splitlines() == ["onrecord.tools: tool 'page' raised ValueError (flow_raising.py, line 9)"]
+    assert cli(*command, "flow_raising.py:agent", stdin="hello\n").err == ""

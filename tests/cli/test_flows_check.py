@@ -38,6 +38,7 @@ def test_check_prints_all_that_is_in_the_flows(cli: Cli) -> None:
         "booking: Book a stay",
         "  about     Books a stay in a city.",
         "  starts    message: “wants a room”",
+        "            any message while nobody asks, for no other flow begins with one: see lone_flow",
         "  steps     ask      asks city, nights",
         "            reserve  does reserve",
         "                       → sorry: it fails",
@@ -87,6 +88,32 @@ def test_check_prints_what_holds_for_a_whole_flow(cli: Cli) -> None:
         "  forgets   city (when it starts)",
         "  then      stays with the talk it took last",
     ]
+
+
+@pytest.mark.parametrize(
+    ("flows", "is_told"),
+    [
+        ("one", True),
+        ("one, any, hint", True),
+        ("one, two", False),
+        ("one, lone_flow='score'", False),
+        ("any", False),
+    ],
+)
+def test_a_flow_that_any_message_starts_says_so(cli: Cli, folder: Path, flows: str, is_told: bool) -> None:
+    """It is the only one that is there for what a message may want, so nothing is scored."""
+    text = (
+        "from onrecord import Agent\nfrom onrecord.flows import Flow, Flows, OnMention, OnMessage, Say\n"
+        'one = Flow("one", on=[OnMessage("wants a room")], steps=[Say("Hi")])\n'
+        'two = Flow("two", on=[OnMessage("wants to leave")], steps=[Say("Hi")])\n'
+        'any = Flow("any", on=[OnMessage()], steps=[Say("Hi")])\n'
+        'hint = Flow("hint", on=[OnMention("is loud")], steps=[Say("Hi")])\n'
+        f'agent = Agent("offline", director=Flows({flows}))\n'
+    )
+    (folder / "flow_alone.py").write_text(text, encoding="utf-8")
+    ran = cli("flows", "check", "flow_alone.py:agent")
+    assert ran.code == 0, ran
+    assert ("any message while nobody asks" in ran.out) is is_told
 
 
 def test_a_step_that_nobody_comes_to_is_a_problem_and_doubt_a_warning(cli: Cli) -> None:

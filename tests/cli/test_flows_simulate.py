@@ -117,6 +117,7 @@ def test_events_starts_and_the_next_thing_that_is_due(cli: Cli) -> None:
         "    nudge/pause wait: waits until 2026-09-23 13:00",
         "2026-09-21 13:00 > /event nope",
         "    no event by that name is declared on the agent",
+        '    there are "paid"',
         "2026-09-21 13:00 > /start nudge",
         "    nudge did not start: a run of this flow is already live here",
         "2026-09-21 13:00 > /wakes",

@@ -143,19 +143,29 @@ def _deliveries(diary: Diary, told: Mapping[str, Told]) -> Iterator[str]:
 
 
 def _effects(diary: Diary, told: Mapping[str, Told]) -> Iterator[str]:
-    """Under one key of a session one effect; what a flow says it did was done, and all that was done is on record."""
+    """Under one key of a session one effect; what a flow says it did was done, and nothing was done by no run.
+
+    An effect without a line is one whose process died, and whose next take went another way, as a model may decide.
+    """
     done = dict[tuple[str, str], dict[str, Any]]()
     for line in diary.lines("acted"):
         name = line["session"], line["key"]
         if done.setdefault(name, line["args"]) != line["args"]:
             yield f"one key stands for two effects: {line} {done[name]}"
-    known = {(id, e.body.key) for id, one in told.items() for e in one.entries if isinstance(e.body, ToolStarted)}
-    yield from (f"an effect is in no record: {name}" for name in done.keys() - known)
+    runs = {(id, body.run.id) for id, one in told.items() for body in one.bodies(RunStarted)}
+    for id, key in done.keys() - _started(told):
+        if (id, key.rsplit(":", 2)[0]) not in runs:
+            yield f"an effect is that of no run: {id} {key}"
     for id, one in told.items():
         lines = [body.line for body in one.bodies(OutcomeFiled)]
         for key, count in Counter(line.key for line in lines if (line.kind, line.status) == ("do", "ok")).items():
             if count > 1 or (id, key or "") not in done:
                 yield f"{id}: action {key} is told {count} times, and was done: {(id, key) in done}"
+
+
+def _started(told: Mapping[str, Told]) -> set[tuple[str, str]]:
+    """Session and key of every action on record."""
+    return {(id, e.body.key) for id, one in told.items() for e in one.entries if isinstance(e.body, ToolStarted)}
 
 
 def _state(one: Told) -> Iterator[str]:
@@ -265,6 +275,8 @@ def summary(diary: Diary, told: Mapping[str, Told]) -> Iterator[tuple[str, Any]]
     yield ("turns interrupted", sum(isinstance(t[-1].body, TurnInterrupted) for o in told.values() for t in o.takes))
     yield from (("wakes that came", lines["woke"]), ("messages delivered", lines["delivered"]))
     yield ("effects", lines["acted"])
+    acted = {(line["session"], line["key"]) for line in diary.lines("acted")}
+    yield ("  of takes that died and went another way", len(acted - _started(told)))
     failed = Counter(t[-1].body.code for o in told.values() for t in o.takes if isinstance(t[-1].body, TurnFailed))
     yield from ((f"turns failed: {code}", count) for code, count in failed.items())
     codes = Counter(

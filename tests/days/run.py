@@ -210,7 +210,7 @@ class Days:
     def _stuck(self) -> list[tuple[object, ...]]:
         columns = "n, session, box, key, due, owner, lease_until, attempt, rung, dead"
         now = self.clock.now().timestamp() * 1e6
-        return self.db.execute(f"select {columns} from rows where due<=? limit 8", (now,)).fetchall()  # noqa: S608
+        return self.db.execute(f"select {columns} from rows where due<=? limit 8", (now,)).fetchall()  # noqa: S608 - our own text
 
     def _answer_all(self) -> bool:
         """The staff looks at every open question."""

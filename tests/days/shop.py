@@ -20,7 +20,7 @@ from typing import Any
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Ask, Woke
-from onrecord.conversation.messages import Round
+from onrecord.conversation.messages import Round, UserMessage
 from onrecord.errors import ModelError
 from onrecord.flows import (
     Collect,
@@ -153,6 +153,12 @@ class Clerk:
 
 def _marks(request: Request) -> dict[str, Json]:
     latest = "".join(piece.text for piece in request.pieces if piece.text.startswith(_LATEST))
+    units = request.conversation.units
+    if not latest:  # it is tried again: what the customer wrote last is still unanswered
+        wrote = (
+            unit.text for unit in (units[at] for at in range(len(units) - 1, -1, -1)) if isinstance(unit, UserMessage)
+        )
+        latest = next(wrote, "")
     found: dict[str, Json] = {}
     for word in " ".join(_MARKS.findall(latest)).split():
         name, _, value = word.partition("=")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from onrecord.agent import Agent
+from onrecord.conversation.content import Image, Text
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Happened, Input, Interruption, Said, Started, Woke
 from onrecord.errors import FeatureFailed, ModelError
@@ -60,6 +61,7 @@ contexts = st.fixed_dictionaries(
     }
 )  # fmt: skip
 twists = st.sampled_from(("", "again", "stream", "cut", "interrupt", "kept"))
+TEXTS = ("I want a room", "Hello", "", "  ", '"""\n## Output {{data.name}}', (Text("Look"), Image(data=b"x", media="image/png")))
 HOSTILE = ("silence:", "silence:f0:s:", "silence:f0:s:-1", "silence:gone:s:1", "silence:f0:t:99999999999999999", ":", "f0#m:s0:1:retry:0", "é" * 9)
 KINDS = (*("write",) * 6, *("fire",) * 6, *("answer",) * 4, *("event", "start") * 3, "repeat", "nobody", "edit")
 hows = st.tuples(scripts, gates, anchors, contexts, twists, st.integers(0, 400))
@@ -251,7 +253,7 @@ class FlowMachine(RuleBasedStateMachine):
         else:
             key, late = self.tick(), (None, None, -3600, 3600)[which % 4]
             at = None if late is None else self.effects.at + timedelta(seconds=late)
-            self.take(Said(f"Text {self.serial}", key=key if which % 5 else None, at=at), how)
+            self.take(Said(TEXTS[which % len(TEXTS)], key=key if which % 5 else None, at=at), how)
 
     def _due(self, which: int) -> Woke:
         """One of the wakes that are armed, when it is due."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from onrecord.conversation.inputs import Happened, Input, Said, Woke
+from onrecord.conversation.inputs import Answered, Happened, Input, Said, Woke
 from onrecord.errors import FeatureFailed, ModelError
 from onrecord.flows import Cooldown, Flow, FlowOptions, Flows
 from onrecord.flows.entries import ClaimReleased, LineSentOnce, RunStarted
 from onrecord.flows.keys import SILENCE, claim_key, idle_key, silence_key, step_key
-from onrecord.flows.state import KEPT_CLAIMS
+from onrecord.flows.state import KEPT_CLAIMS, Run
 from onrecord.models.request import Request
 from onrecord.record.entry import Entry
 from onrecord.session.session import Session, resumed
@@ -33,14 +33,13 @@ class Ledger:
         self.entries: list[Entry] = []
         self.delivered: dict[str, str] = {}
         self.armed: dict[str, datetime] = {}
-        self.lost: set[str] = set()
         self.fired: list[str] = []
         self.live: list[str] = []
         self.spent: dict[str, datetime] = {}
         self.acted: dict[str, str] = {}
         self.once: set[str] = set()
         self.silent: set[str] = set()
-        self.is_repeat = self.is_silence_unsure = False
+        self.is_repeat = self.is_silence_unsure = self.is_cut_short = False
 
     # ---- one turn
 
@@ -49,10 +48,9 @@ class Ledger:
     ) -> None:  # fmt: skip
         """Takes down what a turn came to."""
         if isinstance(input, Woke):
-            was_armed = self.armed.pop(input.key, None) is not None
             self.fired.append(input.key)
-            if result.status in UNFINISHED and was_armed:
-                self.lost.add(input.key)
+            if result.status not in UNFINISHED:  # one that broke off is given back to come again
+                self.armed.pop(input.key, None)
         if self.is_repeat and isinstance(input, (Said, Happened)):
             assert result.status == "ignored", "an input is taken once"
         if not result.changed:
@@ -60,12 +58,14 @@ class Ledger:
             assert not (result.messages or result.wakes or result.disarmed or result.entries)
             return
         self.entries += result.entries
+        self.is_cut_short = result.status in UNFINISHED
         if result.status in UNFINISHED:
             self._unfinished(flows, before, result)
             return
         self._sent(result, gate)
         self._timers(flows, before, result, now)
         self._runs(flows, result)
+        self._floor(flows, before, input, result)
         self._actions(acted)
         self._answered(before, input, result, gate, flows, acted)
 
@@ -81,6 +81,7 @@ class Ledger:
 
     def _sent(self, result: TurnResult[Any], gate: Any) -> None:
         assert gate is None or not result.messages, "nobody speaks while silenced"
+        assert sum(message.kind == "ai" for message in result.messages) <= 1, "one voice a turn"
         started = {line.about["run_id"] for line in result.started}
         for message in result.messages:
             assert message.key not in self.delivered, "a key is that of one message"
@@ -99,8 +100,7 @@ class Ledger:
         for key in result.disarmed:
             self.armed.pop(key, None)
         for wake in result.wakes:
-            assert wake.key.startswith(SILENCE) or wake.key in self.lost or wake.at >= now, "nothing is armed for the past"
-            self.lost.discard(wake.key)
+            assert wake.key.startswith(SILENCE) or wake.at >= now, "nothing is armed for the past"
             self.armed.pop(wake.replaces or "", None)
             self.armed[wake.key] = wake.at
         spoke = None if before is None else before.last_assistant_at
@@ -128,6 +128,22 @@ class Ledger:
             elif isinstance(body, LineSentOnce):
                 assert body.key not in self.once, "what is said once is said once"
                 self.once.add(body.key)
+
+    def _floor(self, flows: Flows, before: Session | None, input: Input, result: TurnResult[Any]) -> None:
+        """Who waits for a wake goes on when it fires; who was suspended last asks first."""
+        if before is None or result.session is None:
+            return
+        old = {run.id: run for run in flows.state(before).runs}
+        new = flows.state(result.session)
+        for run in new.runs:
+            if isinstance(input, Woke) and run.waiting is not None and run.waiting.key == input.key:
+                assert run.waiting != old[run.id].waiting, "a wake is not fired in vain"
+        asker = new.asker
+        if isinstance(input, (Said, Answered)) or asker is None or asker.id not in old or asker.waiting is not None:
+            return
+        behind = old[asker.id].suspended_at
+        still = [run for run in new.runs if run.suspended_at is not None and run.id in old]
+        assert behind is None or all(_is_behind(old[run.id], behind) for run in still)
 
     def _actions(self, acted: Sequence[tuple[str, str]]) -> None:
         for key, how in acted:
@@ -173,6 +189,8 @@ class Ledger:
         assert dict(state.claims) == {key: at for key, at in spent.items() if key not in forgotten}
         assert not forgotten or len(state.claims) >= KEPT_CLAIMS
         assert set(state.sent) == self.once
+        held = None if state.held is None else state.held.question
+        assert self.is_cut_short or held == (None if session.question is None else session.question.key)
         asking = [run for run in state.runs if run.status == "asking"]
         suspended = [run for run in state.runs if run.status == "suspended"]
         assert len(asking) <= 1
@@ -180,11 +198,14 @@ class Ledger:
         for run in state.runs:
             assert (run.suspended_at is not None) == (run.status == "suspended")
             assert (run.waiting is not None) == (run.status == "waiting")
-            assert run.status != "running" or session.pending is not None
+            assert run.status != "running" or session.pending is not None or self.is_cut_short
+            if run.waiting is not None and run.waiting.kind == "answer" and not self.is_cut_short:
+                assert session.question is not None
+                assert session.question.key == run.waiting.key
             assert run.step_id is None or run.visits[run.step_id]
             assert all(times <= MAX_ASKS for times in run.asked.values())
         parked = {run.waiting.key: run.waiting.until for run in state.runs if run.waiting is not None and run.waiting.until}
-        assert {k: at for k, at in parked.items() if k not in self.lost} == {k: at for k, at in self.armed.items() if not k.startswith(SILENCE)}
+        assert parked == {k: at for k, at in self.armed.items() if not k.startswith(SILENCE)}
         pending = flows.pending_wakes(session, now=now, context={**context, "breaks": False}, options=[] if options is None else [options])
         assert {w.key: w.at for w in pending if not w.key.startswith(SILENCE)} == parked
         if not self.is_silence_unsure:
@@ -204,6 +225,10 @@ class Ledger:
             assert (key in pending) == is_open
             if is_open and flow.id in self.silent:
                 assert key in self.armed or key in self.fired
+
+
+def _is_behind(run: Run, last: datetime) -> bool:
+    return run.suspended_at is None or run.suspended_at <= last
 
 
 def _cools_down(flows: Flows, id: str) -> bool:

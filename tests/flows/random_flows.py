@@ -180,7 +180,7 @@ def edited_flows(draw: st.DrawFn, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
     for flow in flows:
         fate = draw(st.sampled_from(("same", "gone", "steps", "steps", "new")))
         if fate == "new":
-            out.append(draw(_flows(flow.id)))
+            out.append(replace(draw(_flows(flow.id)), anchor=flow.anchor))  # another one would make other claims
         elif fate == "steps":
             out.append(draw(_edited(flow)))
         elif fate == "same":

@@ -125,6 +125,26 @@ def test_what_cannot_work_is_refused_with_its_place(flow: Json, told: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("flow", "told", "hint"),
+    [
+        (spec(PROMPT, on=[{"mesage": ["x"]}]), "names no trigger kind", 'did you mean "message"?'),
+        (spec(PROMPT, on=[{"repeat": "once"}]), "names no trigger kind", "write it as its own key, such as"),
+        (spec({"id": "a", "do": "close", "args": {}}), 'unknown key "args"', 'in JSON it is "with"'),
+        (spec({"id": "a", "say": "x", "else_": "end"}), 'unknown key "else_"', 'there are "id", "kind", '),
+        (spec({"id": "a", "wait": "1d", "else_": "end"}), 'unknown key "else_"', 'in JSON it is "else"'),
+        (spec({"id": "a", "wait": "1d", "els": "end"}), 'unknown key "els"', 'did you mean "else"?'),
+        (spec(PROMPT | {"wait": "1d"}), "mixes prompt and wait", "write one step for each"),
+        (spec({"id": "a", "collect": ["name"], "say": "x"}), "mixes collect and say", "write one step for each"),
+    ],
+)  # fmt: skip
+def test_a_key_that_there_is_not_is_told_with_the_right_one(flow: Json, told: str, hint: str) -> None:
+    """Also where the word is that of the classes."""
+    message, said = refusal(flow)
+    assert told in message
+    assert said.startswith(hint)
+
+
+@pytest.mark.parametrize(
     ("flow", "told"),
     [
         (Flow(""), "flow: has no id"),

@@ -43,6 +43,9 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", metavar="FILE", help="the SQLite file that keeps sessions; made when there is none")
     parser.add_argument("--model", metavar="NAME", help="another model, such as openai:gpt-5-mini or local:model.gguf")
     parser.add_argument(
+        "--given", metavar="MODULE:FUNCTION", help="async (session, input) -> Given: the context of turns"
+    )
+    parser.add_argument(
         "--outcomes", action="store_true", help="below each reply, what the steps of flows came to (/outcomes in it)"
     )
     parser.set_defaults(run=run, parser=parser)

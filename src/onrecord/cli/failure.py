@@ -6,16 +6,16 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from onrecord.cli.terminal import safe
 from onrecord.errors import ConfigurationError, MissingDependency, OnrecordError, StoreError, UsageError
 
 __all__ = (
-    "FAILED", "INTERRUPTED", "OK", "PIPE", "USAGE", "Wrong", "aside", "code_of", "debugging", "let_go", "meant",
-    "said_of", "tell",
+    "FAILED", "INTERRUPTED", "OK", "PIPE", "USAGE", "Wrong", "aside", "code_of", "debugging", "let_go", "logged",
+    "meant", "said_of", "tell",
 )  # fmt: skip
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE = 0, 1, 2, 130, 141
@@ -59,6 +59,27 @@ def code_of(error: BaseException) -> int:
 def debugging(args: object = None) -> bool:
     """Whether tracebacks were asked for."""
     return bool(getattr(args, "debug", False)) or os.environ.get("ONRECORD_DEBUG", "") not in {"", "0"}
+
+
+@contextmanager
+def logged(*, debug: bool) -> Iterator[None]:
+    """Inside, nothing that the library logs is shown, for other lines tell it; with --debug all of it is, on stderr."""
+    import logging
+
+    class Aside(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            aside(f"{record.name}: {safe(record.getMessage())}")
+
+    log, handler = logging.getLogger("onrecord"), Aside() if debug else logging.NullHandler()
+    level = log.level
+    log.addHandler(handler)
+    if debug:
+        log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def said_of(error: BaseException) -> tuple[str, str]:

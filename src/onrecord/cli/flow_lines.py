@@ -16,6 +16,7 @@ from onrecord.flows.direct import Flows
 from onrecord.flows.drawing import to_dot, to_mermaid
 from onrecord.flows.flow import Flow
 from onrecord.flows.steps import Collect, Do, Step, Talk
+from onrecord.flows.triggers import OnMessage
 from onrecord.flows.ways import Way, dead_steps, ways_out
 
 __all__ = ("check", "draw", "flows_of")
@@ -88,7 +89,12 @@ def _about(flow: Flow, agent: Agent[Any, Any], flows: Flows) -> Iterator[tuple[s
     """What is in a flow: a heading for each kind of thing, and its lines."""
     if flow.description:
         yield "about", [cut(flow.description, 0)]
-    yield "starts", [trigger_caption(trigger, 0) for trigger in flow.on] or [ELSEWHERE]
+    alone = (
+        ["any message while nobody asks, for no other flow begins with one: see lone_flow"]
+        if _is_alone(flow, flows)
+        else []
+    )
+    yield "starts", [trigger_caption(trigger, 0) for trigger in flow.on] + alone or [ELSEWHERE]
     if flow.while_ is not None:
         yield "while", [gate_caption(flow.while_, 0)]
     yield "steps", list(_step_lines(flow))
@@ -103,6 +109,14 @@ def _about(flow: Flow, agent: Agent[Any, Any], flows: Flows) -> Iterator[tuple[s
     if tools := _tools(flow, [tool.id for tool in agent.spec.tools]):
         yield "tools", [", ".join(tools)]
     yield "then", [ENDS[flow.on_end]]
+
+
+def _is_alone(flow: Flow, flows: Flows) -> bool:
+    """Whether it begins without being scored, whatever a message says: no other flow waits for what one may want."""
+    wanted = [
+        one for one in flows.declared if any(isinstance(trigger, OnMessage) and trigger.phrases for trigger in one.on)
+    ]
+    return wanted == [flow] and flows.lone_flow == "start"
 
 
 def _step_lines(flow: Flow) -> Iterator[str]:

@@ -14,7 +14,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Input, Interruption, Said, row_key
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
-from onrecord.host import Host, HostStream
+from onrecord.host import Give, Host, HostStream
 from onrecord.session.inbox import Row
 from onrecord.session.store import Store
 
@@ -29,10 +29,12 @@ POLL_S = 0.5
 class Hosted:
     """A host that serves one session for a terminal. It lives on the chat's event loop, and rests when that does."""
 
-    def __init__(self, agent: Agent[Any, Any], store: Store, key: SessionKey, screen: Screen) -> None:
+    def __init__(
+        self, agent: Agent[Any, Any], store: Store, key: SessionKey, screen: Screen, given: Give | None = None
+    ) -> None:
         self.store, self.key, self.screen = store, key, screen
         self.host: Host[Any, Any] = Host(
-            agent, store=store, only=key, deliver=self._deliver, lease_s=LEASE_S, poll_s=POLL_S
+            agent, store=store, only=key, given=given, deliver=self._deliver, lease_s=LEASE_S, poll_s=POLL_S
         )
         self._replying = asyncio.Lock()
         self._shown = set[str]()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import secrets
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -14,7 +13,7 @@ from typing import Any
 
 from onrecord.agent import Agent
 from onrecord.cli.asking import Lines, answer_to, form_of, put
-from onrecord.cli.failure import FAILED, INTERRUPTED, OK, Wrong, debugging
+from onrecord.cli.failure import FAILED, INTERRUPTED, OK, Wrong, debugging, logged
 from onrecord.cli.flow_lines import flows_of
 from onrecord.cli.flows import COMMANDS
 from onrecord.cli.interrupts import Stopping, on_interrupt
@@ -28,6 +27,7 @@ from onrecord.cli.world import World, WorldStuck
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Happened, Input, Said, Started
 from onrecord.flows.captions import lasting
+from onrecord.flows.invalid import nearest
 from onrecord.session.memory import MemoryStore
 from onrecord.session.store import Store
 
@@ -41,8 +41,11 @@ def simulate(args: argparse.Namespace) -> int:
     """The whole command: returns its exit code."""
     if not args.session.strip():
         raise Wrong("--session needs a name", hint="leave it out for the session 'customer'")
-    if not debugging(args):  # what agent and host would log is told in lines of the simulation
-        logging.getLogger("onrecord").addHandler(logging.NullHandler())
+    with logged(debug=debugging(args)):
+        return _simulated(args)
+
+
+def _simulated(args: argparse.Namespace) -> int:
     agent = agent_named(args.agent, model=args.model)
     flows = flows_of(agent, args.agent)
     given = None if args.given is None else function_named(args.given, "--given")
@@ -195,6 +198,8 @@ class Simulation:
                 self._pass(command)
             case Report(kind="event", name=name, value=value):
                 self._take(Happened(name, key=self._key(), payload=value))
+                if name not in (events := self.world.flows.events):
+                    self.screen.line(f"    {nearest(name, events)}", dim=True)
             case Report(name=name, value=value):
                 self._take(Started(name, key=self._key(), input=value))
             case Look():

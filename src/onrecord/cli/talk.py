@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
@@ -17,15 +16,16 @@ from typing import Any
 from onrecord.agent import Agent
 from onrecord.cli.around import PROMPT, recap, show_end, typed_before
 from onrecord.cli.asking import answer_to, form_of, put
-from onrecord.cli.failure import FAILED, INTERRUPTED, OK, Wrong, debugging, said_of, tell
+from onrecord.cli.failure import FAILED, INTERRUPTED, OK, Wrong, debugging, logged, said_of, tell
 from onrecord.cli.hosted import Hosted
 from onrecord.cli.interrupts import Stopping, on_interrupt
-from onrecord.cli.loading import agent_named
+from onrecord.cli.loading import agent_named, function_named
 from onrecord.cli.reply import Reply
 from onrecord.cli.terminal import Keyboard, Screen, plural
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Input, Said
 from onrecord.errors import ModelError, RecordInvalid, StoreError, TurnError
+from onrecord.host import Give
 from onrecord.record.entry import Entry
 from onrecord.session.memory import MemoryStore
 from onrecord.session.session import Session
@@ -52,12 +52,16 @@ def talk(args: argparse.Namespace) -> int:
     """The whole command: returns its exit code."""
     if not args.session.strip():
         raise Wrong("--session needs a name", hint="leave it out for the session 'default'")
+    with logged(debug=debugging(args)):
+        return _talked(args)
+
+
+def _talked(args: argparse.Namespace) -> int:
     agent = agent_named(args.agent, model=args.model)
-    if not debugging(args):  # what the host would log is told in lines of the chat
-        logging.getLogger("onrecord").addHandler(logging.NullHandler())
+    given = None if args.given is None else function_named(args.given, "--given")
     screen = Screen()
     store = _opened(args.store, agent)
-    chat = Talk(agent, store, SessionKey(args.session), screen, Keyboard(screen), debug=debugging(args))
+    chat = Talk(agent, store, SessionKey(args.session), screen, Keyboard(screen), debug=debugging(args), given=given)
     chat.outcomes = args.outcomes
     with asyncio.Runner() as runner:
         chat.runner = runner
@@ -88,11 +92,11 @@ class Talk:
 
     def __init__(
         self, agent: Agent[Any, Any], store: Store | None, key: SessionKey, screen: Screen, keyboard: Keyboard,
-        *, debug: bool = False,
+        *, debug: bool = False, given: Give | None = None,
     ) -> None:  # fmt: skip
         self.agent, self.key, self.is_kept = agent, key, store is not None
         self.store: Store = MemoryStore(bodies=agent.plan.codec.kinds.values()) if store is None else store
-        self.host = Hosted(agent, self.store, key, screen)
+        self.host = Hosted(agent, self.store, key, screen, given)
         self.screen, self.keyboard, self.debug = screen, keyboard, debug
         self.session: Session | None = None
         self.private: dict[str, str] = {}

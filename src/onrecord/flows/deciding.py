@@ -123,10 +123,13 @@ def _to_judge(play: Play, found: Choices) -> ToJudge:
     mentions = tuple(one.declared for one, trigger in found.mentioned if not trigger.is_open)
     branches = _branches(play, run, step) if asking and run is not None and step is not None else ()
     fields = _fields(play, found, flow, others=bool(scored or mentions or branches))
+    pending = pending_of(play, run, step) if run is not None and step is not None and step.talks else ()
+    last = _asked_last(play, run, step) if asking and run is not None and step is not None else ()
+    fields = (*fields, *last)
     return ToJudge(
         floor=None if flow is None else flow.declared, input=None if run is None else run.input,
         floor_step=step.declared if step is not None and isinstance(step.declared, (Talk, Collect)) else None,
-        pending=pending_of(play, run, step) if run is not None and step is not None and step.talks else (),
+        pending=(*pending, *last),
         candidates=tuple(one.declared for one in candidates), starts=_later_triggers(scored, found), mentions=mentions,
         branches=branches, fields=fields, asks=play.book.has_questions,
     )  # fmt: skip
@@ -140,6 +143,20 @@ def _later_triggers(flows: Iterable[BookFlow], found: Choices) -> dict[str, OnMe
         if trigger is not None and trigger is not flow.phrased[0] and isinstance(trigger.declared, OnMessage):
             later[flow.id] = trigger.declared
     return later
+
+
+def _asked_last(play: Play, run: Run, step: BookStep) -> tuple[FieldSpec, ...]:
+    """Fields that only the step that asks may read, asked for the last time: no reply of it reads the answer."""
+    data = play.turn.data
+    if run.staying:
+        return ()  # it answers every message, whatever became of its fields
+    return tuple(
+        spec
+        for spec in step.collect
+        if spec.extract == "asked"
+        and not is_known(data.get(spec.slug))
+        and run.asked.get(spec.slug, 0) >= step.max_asks
+    )
 
 
 def _branches(play: Play, run: Run, step: BookStep) -> tuple[tuple[str, str], ...]:

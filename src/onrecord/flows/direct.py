@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from onrecord.flows.quiet import arm_silence, pending_wakes
 from onrecord.flows.speaking import speak
 from onrecord.flows.state import FlowState, Held, Run
 from onrecord.flows.stepping import drain
+from onrecord.flows.steps import Do
 from onrecord.flows.validate import Registries, check_tools, validate_flow
 from onrecord.jsonio import Json
 from onrecord.session.codec import slot_value
@@ -38,6 +39,9 @@ from onrecord.turn.director import Stage
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import Hooks, Rank
 from onrecord.turn.turn import Turn
+
+if TYPE_CHECKING:
+    from onrecord.flows.book import BookFlow, BookStep
 
 __all__ = ("Flows",)
 
@@ -72,10 +76,11 @@ class Flows:
             business_hours=business_hours, lone_flow=lone_flow,
         )  # fmt: skip
         check_flows(flows)
-        self.name = name
+        self.name, self.lone_flow = name, lone_flow
         self.declared = tuple(flows)
         self.fields = fields_of(fields)
         named, happen, judged = actions_of(actions), events_of(events), conditions_of(conditions)
+        self.events = happen
         self.warnings = _validated(self.declared, self.fields, named, happen, judged)
         speaker = None if idle == "silent" else idle
         self._book = Book.of(
@@ -172,15 +177,35 @@ async def _go_on(play: Play) -> None:
     play.delays, play.asks, play.idle, play.answers = dict(kept.delays), kept.asks, kept.idle, kept.answers
     play.speaker = kept.speaker
     run = next((r for r in play.runs.values() if r.waiting is not None and r.waiting.key == question), None)
+    flow = None if run is None else play.flow_of(run)
+    step = None if flow is None or run is None else flow.by_id.get(run.step_id or "")
+    if turn.resuming is not None and not _asks_still(play, flow, step):
+        play.passed = turn.resuming.key
     if run is None:
         return
     run = play.put(replace(run, status="running", waiting=None))
-    flow = play.flow_of(run)
-    step = None if flow is None else flow.by_id.get(run.step_id or "")
-    if step is not None and step.talks:
-        suspend_others(play, run)
-        play.put(replace(run, status="asking"))
-        play.speaker = run.id  # it goes on where it was, if it may
+    if step is None or not step.talks:
+        return
+    suspend_others(play, run)
+    play.put(replace(run, status="asking"))
+    play.speaker = run.id  # it goes on where it was, if it may
+
+
+def _asks_still(play: Play, flow: BookFlow | None, step: BookStep | None) -> bool:
+    """Whether what asked a person is still there: the action of a `Do`, or a tool that whoever speaks may call."""
+    pending = play.turn.resuming
+    if pending is None or not pending.rounds or pending.question.call is None:
+        return True
+    held = pending.rounds[-1]
+    asked = next((call.name for call in held.calls if call.id == pending.question.call), "")
+    by_action = held.id.rsplit("/", 1)[-1].startswith("act")
+    if step is not None and isinstance(step.declared, Do):
+        return by_action and asked == step.declared.action
+    speaker: Any = play.book.idle if step is None else step.declared if step.talks else None
+    if by_action or speaker is None:
+        return False
+    allowed = flow.declared.tools if speaker.tools is None and flow is not None else speaker.tools
+    return (allowed is None or asked in allowed) and (asked in play.turn.plan.tools or bool(play.turn.plan.toolsets))
 
 
 async def _run(play: Play) -> None:

@@ -45,6 +45,7 @@ _STEPS: Mapping[StepKind, Sequence[str]] = {
 }
 _BODIES = ("prompt", "collect", "say", "do", "wait", "if")
 _IN_PYTHON = {"while": "while_", "else": "else_", "with": "args", "say": "text", "do": "action", "if": "only_if"}
+_IN_JSON = {"only_if": "if", "fields": "collect"} | {word: key for key, word in _IN_PYTHON.items() if key != "if"}
 
 
 def from_spec(spec: Json) -> Flow:
@@ -107,6 +108,8 @@ def _is_plain(value: Json) -> bool:
 def _known_keys(told: Mapping[str, Json], keys: Iterable[str], where: str, place: str = "") -> None:
     names = tuple(keys)
     for name in told:
+        if name not in names and (here := _IN_JSON.get(name)) in names:
+            raise invalid(where, f"unknown key {quoted(name)}", f"in JSON it is {quoted(here)}")
         if name not in names:
             raise unknown(where, "key", name, names, place)
 
@@ -131,7 +134,9 @@ def _trigger(told: Json, where: str) -> Trigger:
         raise invalid(where, f"must be an object, {got(told)}")
     kinds = [kind for kind in _TRIGGERS if kind in told]
     if not kinds:
-        raise invalid(where, "names no trigger kind", 'write it as its own key, such as "message": [...]')
+        others = [name for name in told if all(name not in options for options in _TRIGGERS.values())]
+        meant = nearest(others[0], _TRIGGERS) if others else 'write it as its own key, such as "message": [...]'
+        raise invalid(where, "names no trigger kind", meant)
     if len(kinds) > 1:
         raise invalid(where, f"mixes {' and '.join(kinds)}", "write one trigger for each")
     kind = kinds[0]
@@ -182,7 +187,9 @@ def _kind(told: Mapping[str, Json], where: str) -> StepKind:
     bodies = ["talk" if name in ("prompt", "collect") else name for name in _BODIES if name in told]
     kinds = list(dict.fromkeys(bodies))
     if len(kinds) > 1:
-        raise invalid(where, f"mixes {' and '.join(kinds)}", "write one step for each")
+        talk = "prompt" if "prompt" in told else "collect"
+        named = [talk if name == "talk" else name for name in kinds]
+        raise invalid(where, f"mixes {' and '.join(named)}", "write one step for each")
     collects = bool(_listed(told, "collect", where))
     for name in _COLLECT:
         if name in told and not collects and kinds in ([], ["talk"]):

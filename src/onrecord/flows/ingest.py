@@ -135,12 +135,13 @@ async def _lost_questions(play: Play) -> None:
     """A run whose question is open no more is not left waiting: it asks again, or its action counts as failed."""
     pending = play.turn.working.pending
     open_key = None if pending is None else pending.question.key
+    held = play.turn.state(FLOWS).held
+    if held is not None and held.question != open_key:
+        play.turn.note(TurnHeld())
     for parked in list(play.runs.values()):
         waiting = parked.waiting
         if waiting is None or waiting.kind != "answer" or waiting.key == open_key:
             continue
-        if play.turn.state(FLOWS).held is not None:
-            play.turn.note(TurnHeld())
         run = play.put(replace(parked, status="running", waiting=None))
         flow = play.flow_of(run)
         step = None if flow is None else flow.by_id.get(run.step_id or "")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import plain_text
 from onrecord.conversation.inputs import Question, Said, trigger_key
 from onrecord.conversation.outgoing import Outcome, Wake
+from onrecord.errors import FeatureFailed, TurnError
 from onrecord.flows.entries import FLOWS, ClaimReleased, RunEnded, RunMoved, RunStarted
 from onrecord.flows.flow_options import Anchor, FlowOptions
 from onrecord.flows.keys import claim_key, message_key, step_key
@@ -20,6 +21,7 @@ from onrecord.flows.repeat import blocked
 from onrecord.flows.state import FlowState, Held, Run
 from onrecord.jsonio import Json
 from onrecord.record.kinds import DataPatched
+from onrecord.turn.contained import raised
 from onrecord.turn.director import Stage
 from onrecord.turn.options import Silenced
 from onrecord.turn.turn import Turn
@@ -43,7 +45,8 @@ class Play:
     by itself, so that nothing is routed. ``speaker`` is the run that is about to talk; ``said`` and ``speakers`` are
     what went out and which runs said it. ``over``: speaking is over, whoever asks now waits for the next message.
     ``resumed`` are suspended runs that the message belongs to again, ``hushed`` those that could not say something,
-    and ``before`` says for a run which one had started it without having done anything.
+    and ``before`` says for a run which one had started it without having done anything. ``passed`` is the verb that
+    asked a person what nobody here asks any more: it is not resumed.
     """
 
     def __init__(self, book: Book, turn: Turn, stage: Stage) -> None:
@@ -54,7 +57,7 @@ class Play:
         self.is_message = isinstance(turn.input, Said)
         self.text = plain_text(turn.input.content) if isinstance(turn.input, Said) else ""
         self.key = trigger_key(turn.input, turn.now)
-        self.floor = self.speaker = ""
+        self.floor = self.speaker = self.passed = ""
         self.floor_taken = self.ingesting = self.over = self.answers = self.idle = self.resumes = False
         self.asks: bool | None = None
         self.said: list[tuple[str, str | None]] = []
@@ -97,7 +100,12 @@ class Play:
             context=turn.context, data=turn.data, input=None if run is None else run.input, run=run,
             silenced=self.reason, now=self.now,
         )  # fmt: skip
-        return await holds(check, context)
+        try:
+            return await holds(check, context)
+        except TurnError:
+            raise
+        except Exception as error:
+            raise _failed("a gate" if run is None else f"a gate of {_place(run)}", error, turn.context) from error
 
     def blocked(self, flow: BookFlow, trigger: BookTrigger | None, nonce: str) -> OutcomeCode | None:
         """Why a claim stops a flow from beginning, here or in another session of the same customer."""
@@ -111,6 +119,10 @@ class Play:
             claimed_at(state, self.options, flow, self.anchor(flow).key, nonce), self.now,
             cooldown=cooldown,
         )  # fmt: skip
+
+    def verb(self, key: str) -> str:
+        """What a verb is called: by the key of its message or action, but for one whose question nobody asks now."""
+        return f"{key}/anew" if key == self.passed else key
 
     # ---- changing
 
@@ -259,7 +271,25 @@ def spoke(play: Play, run: Run, text: str, media: str | None = None) -> Run:
 
 def snapped(play: Play, at: datetime, *, business_hours: bool) -> datetime:
     """The instant, moved to when business is open, where that is asked for."""
-    return play.book.moved(at, play.turn.context) if business_hours else at
+    if not business_hours:
+        return at
+    try:
+        return play.book.moved(at, play.turn.context)
+    except Exception as error:
+        raise _failed("business_hours", error, play.turn.context) from error
+
+
+def _place(run: Run) -> str:
+    """Where a gate that a run asks for stands, as errors of declarations name places."""
+    return f'flow "{run.flow_id}"' + (f', step "{run.step_id}"' if run.step_id else "")
+
+
+def _failed(what: str, error: Exception, context: object) -> FeatureFailed:
+    """Code of the application raised where the director needs its answer: which code, and what it may lack."""
+    hint = "--debug shows where, on the command line"
+    if context is None:
+        hint = "the turn has no context: give it one with context=, a host with given=, the command line with --given"
+    return FeatureFailed("Flows", "direct", f"{what} raised {raised(error)}", hint=hint)
 
 
 def held(play: Play) -> Held:

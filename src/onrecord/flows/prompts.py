@@ -242,7 +242,8 @@ _SENT = """## Already sent
 These messages went out just now, in this order, before your reply. Do not repeat what they say."""
 _FORMAT = """## Response format
 One JSON object, with nothing around it and no code fence:
-- "message": what the customer reads, in natural text, never with the names of fields in it."""
+- "message": your reply to the customer, as the guideline says: in your own words and natural text, not the customer's \
+message again, and never with the names of fields in it."""
 _VALUE = "The value the customer gave, or null when they did not give one."
 _READING = """Take only what the customer said, now or earlier in this conversation, and take every match; null where \
 they did not answer. Use exactly these property names."""

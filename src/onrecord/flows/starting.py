@@ -76,6 +76,8 @@ def _refused(play: Play, flow: BookFlow, run: Run, live: Run | None) -> OutcomeC
         if live.status == "waiting" and live.step_id is None:
             return None  # it has not begun yet: the newer one takes its place
         return "already-running"
+    if run.id in play.runs:
+        return "already-running"  # under the same key, but for another anchor
     if claim_key(flow.id, run.anchor, "")[:-1] in play.options.claims.active:
         return "already-running"
     if play.silenced is not None and not play.silenced.skip and flow.begins_by_speaking:

@@ -209,7 +209,7 @@ async def _say(play: Play, run: Run, text: str, *, after_ms: int = 0, media: str
     key = next_message_key(run)
     try:
         await play.stage.say(
-            text, key=key, message_key=key, after_ms=after_ms + play.delays.pop(run.id, 0), media=media,
+            text, key=play.verb(key), message_key=key, after_ms=after_ms + play.delays.pop(run.id, 0), media=media,
             about={"run_id": run.id, "step_id": run.step_id or ""},
         )  # fmt: skip
     except AnswerRefused:
@@ -250,7 +250,7 @@ async def _do(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
         return
     params = filled_args(tool, do.args, play.turn.data, play.turn.context, run.input)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key, silenced=play.reason, key=key)
-    acted = await play.stage.act(tool, params, key=key, scope=scope)
+    acted = await play.stage.act(tool, params, key=play.verb(key), scope=scope)
     if acted.asked is not None:
         wait_for_answer(play, run, step, acted)
         return

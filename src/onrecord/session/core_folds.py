@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Raw
@@ -30,6 +31,8 @@ from onrecord.session.session import KEPT_FILED, KEPT_INPUTS, SlotState
 from onrecord.session.working import Working
 
 __all__ = ("CORE",)
+
+JUST_AFTER = timedelta(milliseconds=1)
 
 
 def _opened(w: Working, e: Entry, b: kinds.TurnOpened) -> None:
@@ -74,7 +77,12 @@ def _input(w: Working, e: Entry, b: kinds.TurnInput) -> None:
     w.conversation = w.conversation.add(message)
     w.base_units = len(w.conversation.units)
     # What arrives late was written when its channel says; nobody writes in the future.
-    w.last_user_at = b.now if said.at is None else min(said.at, b.now)
+    w.last_user_at = _after(w.last_assistant_at, b.now) if said.at is None else min(said.at, b.now)
+
+
+def _after(said: datetime | None, now: datetime | None) -> datetime | None:
+    """The instant, behind what was said before it: a clock that was set back does not turn the two round."""
+    return now if said is None or now is None or now >= said else said + JUST_AFTER
 
 
 def _context(w: Working, e: Entry, b: kinds.ContextAdded) -> None:
@@ -175,9 +183,9 @@ def _put_call(w: Working, held: Round, at: int, call: ToolCall) -> None:
 
 def _said(w: Working, e: Entry, b: kinds.TextSaid) -> None:
     if b.side == "user":
-        w.last_user_at = w.now
+        w.last_user_at = _after(w.last_assistant_at, w.now)
         return
-    w.last_assistant_at = w.now
+    _spoke(w)
     if not b.text.strip():
         return
     w.completed_at = e.at
@@ -186,6 +194,13 @@ def _said(w: Working, e: Entry, b: kinds.TextSaid) -> None:
         w.open = Round(id=b.round, content=(Text(b.text),))
     _show(w, b.shown or (Text(b.text),))
     w.blocks = (*w.blocks, *b.blocks)
+
+
+def _spoke(w: Working) -> None:
+    """The assistant spoke now; what the person wrote came before, whatever the clock said then."""
+    w.last_assistant_at = w.now
+    if w.now is not None and w.last_user_at is not None and w.last_user_at > w.now:
+        w.last_user_at = w.now
 
 
 def _show(w: Working, shown: tuple[Text | Mark, ...]) -> None:
@@ -248,7 +263,8 @@ def _failed(w: Working, e: Entry, b: kinds.TurnFailed) -> None:
 def _cut_short(w: Working, e: Entry, shown: tuple[Text | Mark, ...], cause: str | None, heard: int | None) -> None:
     if shown:
         _show(w, shown)
-        w.last_assistant_at, w.completed_at = w.now, e.at
+        w.completed_at = e.at
+        _spoke(w)
     _flush(w, e, _kept(w, settled_only=True), cause or ("failed" if shown else None), heard)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast, get_args
@@ -21,7 +22,7 @@ from onrecord.tools.result_text import as_result, cut, misfit, readable, seriali
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.askable import can_be_kept, is_askable
 from onrecord.turn.call_context import CallContext
-from onrecord.turn.contained import ends_take, told
+from onrecord.turn.contained import ends_take, raised, told
 from onrecord.turn.moments import Allow, Deny, Returned, Stop
 from onrecord.turn.plan import Mounted
 from onrecord.turn.turn import Turn
@@ -29,6 +30,7 @@ from onrecord.turn.verdicts import file_verdict
 
 __all__ = ("Handled", "effect_key", "error_text", "finish_call", "place_of", "return_call", "run_before", "run_handler")
 
+log = logging.getLogger("onrecord.tools")
 PARTS = (Text, Image, Audio, File)
 AFTER_RUN = frozenset(get_args(CallStatus)) - {"asked", "not_run"}
 """Statuses of a call that ran; with another one it would seem to wait, or could not be read again."""
@@ -224,6 +226,7 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
             raise
         if context.asked is not None:
             return _asked(context, started)
+        log.debug("tool %r raised %s", tool.id, raised(error))
         text = error_text(told(error))
         return Handled(result=ToolResult(), status="failed", text=text, started_at=started, ended_at=now())
     finally:

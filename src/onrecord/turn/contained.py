@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import PurePath
 from typing import NoReturn
 
 from onrecord.errors import FeatureFailed, TurnError
 from onrecord.jsonio import writable
 
-__all__ = ("ends_take", "fail", "told")
+__all__ = ("ends_take", "fail", "raised", "told")
+
+_OWN = str(PurePath(__file__).parent.parent)
 
 
 def ends_take(error: BaseException) -> bool:
@@ -29,6 +32,20 @@ def told(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an exception that cannot be shown still has a name
         text = ""
     return writable(text) or type(error).__name__
+
+
+def raised(error: BaseException) -> str:
+    """Which exception it is and the last place outside of this library that it came from; never what it says.
+
+    ``TypeError (clinic.py, line 187)``.
+    """
+    place, at = "", error.__traceback__
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        if not file.startswith(_OWN):
+            place = f" ({writable(PurePath(file).name)}, line {at.tb_lineno})"
+        at = at.tb_next
+    return f"{type(error).__name__}{place}"
 
 
 def fail(feature: str, moment: str, error: BaseException) -> NoReturn:
