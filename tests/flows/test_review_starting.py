@@ -304,7 +304,7 @@ async def test_a_way_back_makes_new_visits_with_new_keys() -> None:
     flow = Flow("f", steps=[Collect("ok", id="q", max_asks=1), If({"equals": {"ok": True}}, id="g", else_=back)])
     play = Play(flow)
     await play.started("f", speak=RIGHT)
-    result = await play.said(key="m1", speak=RIGHT)
+    result = await play.said(key="m1", judge={"fields": {}}, speak=RIGHT)
     assert lines(result)[:2] == [("q", "collect", "skipped", "max-asks"), ("q", "collect", "ok", None)]
     assert (keys(result), dict(play.run("f").asked)) == (["f#k:q:2"], {"ok": 1})
     assert dict(play.run("f").visits) == {"q": 2, "g": 1}
