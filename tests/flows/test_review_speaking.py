@@ -184,7 +184,7 @@ async def test_a_follow_up_is_no_retry_whoever_wrote_last() -> None:
 
 async def test_what_went_out_before_is_told_in_its_order() -> None:
     """Texts with their media; also those of other runs, where they do not hold the answer back."""
-    steps = [Say("A", id="a", media="logo"), Say("B", id="b"), Talk("Hi.", id="t")]
+    steps: list[Any] = [Say("A", id="a", media="logo"), Say("B", id="b"), Talk("Hi.", id="t")]
     play = Play(Flow("f", steps=steps))
     await play.started("f", speak=RIGHT)
     section = told(play.requests[0]).split("## Already sent\n")[1].split("\n\n")[0]
@@ -283,6 +283,7 @@ async def test_streamed_and_plain_turns_come_to_the_same() -> None:
         {"speak": [says("Thanks!")]},
     ]
     plain, live = Play(*flows, tools=[A]), Play(*flows, tools=[A])
+    result: Any = None
     for number, turn in enumerate(turns):
         key = f"m{number}"
         judge = turn.get("judge")

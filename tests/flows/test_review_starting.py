@@ -224,7 +224,7 @@ async def test_an_event_hands_its_payload_and_depth_on() -> None:
 
 async def test_a_flow_that_begins_anew_keeps_input_and_data_and_is_one_deeper() -> None:
     """Its run is named after the last step of the flow, with how often the one before had been there."""
-    steps = [If({"known": []}, id="g", then="w"), Wait("1h", id="w", then="end"), Do("notify", id="n")]
+    steps: list[Any] = [If({"known": []}, id="g", then="w"), Wait("1h", id="w", then="end"), Do("notify", id="n")]
     play = Play(Flow("f", clear_on_start=["ok"], on_end="reset", steps=steps))
     ((wake, play.clock.at),) = wakes(await play.started("f", input={"x": 7}))
     play.session = replace(play.kept, data={"ok": True})
@@ -333,7 +333,7 @@ async def test_a_short_wait_rides_where_its_way_leads_to_a_message() -> None:
 
 async def test_delays_ride_once_and_add_to_the_line_s_own() -> None:
     """The message behind has none; a reply and a fixed question carry theirs too."""
-    steps = [
+    steps: list[Any] = [
         Wait("3s", id="a"),
         Say("A", id="b", after_ms=500),
         Say("B", id="c"),
