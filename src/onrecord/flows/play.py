@@ -176,12 +176,6 @@ class Play:
             self.turn.note(RunMoved(run=self.runs[id]))
         self._dirty.clear()
 
-    def forget(self, slugs: Iterable[str]) -> None:
-        """Deletes collected fields."""
-        gone = tuple(slug for slug in slugs if slug in self.turn.data)
-        if gone:
-            self.turn.note(DataPatched(drop=gone))
-
     # ---- telling
 
     def kind_of(self, run: Run) -> str:
@@ -228,6 +222,13 @@ def claimed_at(state: FlowState, options: FlowOptions, flow: BookFlow, anchor: s
         return here
     elsewhere = options.claims.at(claim_key(flow.id, anchor, nonce))
     return here if elsewhere is None else elsewhere if here is None else max(here, elsewhere)
+
+
+def forget(play: Play, slugs: Iterable[str]) -> None:
+    """Deletes collected fields."""
+    gone = tuple(slug for slug in slugs if slug in play.turn.data)
+    if gone:
+        play.turn.note(DataPatched(drop=gone))
 
 
 def skip(play: Play, flow: str, anchor: str, key: str, code: OutcomeCode) -> None:
