@@ -301,6 +301,6 @@ async def test_a_verbatim_line_is_neither_revised_nor_rewritten() -> None:
 
 
 async def test_lines_said_are_streamed_once_they_are_accepted() -> None:
-    """Like any words for a person."""
+    """Like any words for a person; a blank line keeps two messages apart."""
     texts, _ = await streamed("hi", features=[output(ALLOW)], director=Saying())
-    assert texts == ["Welcome!", "hi"]
+    assert texts == ["Welcome!", "\n\n", "hi"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from onrecord.flows.keys import run_id, step_key
-from onrecord.flows.play import Play, arm, skip, visit_key
+from onrecord.flows.play import Play, arm, forget, skip, visit_key
 from onrecord.flows.starting import start
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.steps import Chain, Goto, Next
@@ -46,7 +46,7 @@ async def follow(play: Play, run: Run, flow: BookFlow, step: BookStep, target: N
     if isinstance(target, Chain):
         await _chain(play, run, step, target)
     elif isinstance(target, Goto):
-        play.forget(target.clear)
+        forget(play, target.clear)
         asked = {slug: times for slug, times in run.asked.items() if slug not in target.clear}
         enter(play, replace(run, asked=asked), target.step)
     elif target == "end" or (target is None and step.index + 1 >= len(flow.steps)):

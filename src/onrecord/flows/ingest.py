@@ -12,7 +12,7 @@ from onrecord.flows.advance import follow, suspend_others
 from onrecord.flows.entries import FLOWS, TurnHeld
 from onrecord.flows.keys import SILENCE, silence_parts
 from onrecord.flows.outcomes import OUTCOME_MESSAGES, OutcomeCode
-from onrecord.flows.play import Play, line_kind, skip, visit_key
+from onrecord.flows.play import Play, skip, visit_key
 from onrecord.flows.starting import start
 from onrecord.flows.state import Run
 from onrecord.flows.stepping import has_written_since
@@ -145,9 +145,9 @@ async def _lost_questions(play: Play) -> None:
         run = play.put(replace(parked, status="running", waiting=None))
         flow = play.flow_of(run)
         step = None if flow is None else flow.by_id.get(run.step_id or "")
-        if flow is not None and step is not None and not step.talks:
+        if flow is not None and step is not None and step.kind == "do":
             target = step.then if step.otherwise is None else step.otherwise
-            play.line(run, line_kind(step), "failed", "question-gone", key=visit_key(run), leads=next_label(target))
+            play.line(run, "do", "failed", "question-gone", key=visit_key(run), leads=next_label(target))
             await follow(play, run, flow, step, target)
 
 

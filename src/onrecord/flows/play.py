@@ -120,10 +120,6 @@ class Play:
             cooldown=cooldown,
         )  # fmt: skip
 
-    def verb(self, key: str) -> str:
-        """What a verb is called: by the key of its message or action, but for one whose question nobody asks now."""
-        return f"{key}/anew" if key == self.passed else key
-
     # ---- changing
 
     def put(self, run: Run) -> Run:
@@ -180,12 +176,6 @@ class Play:
             self.turn.note(RunMoved(run=self.runs[id]))
         self._dirty.clear()
 
-    def forget(self, slugs: Iterable[str]) -> None:
-        """Deletes collected fields."""
-        gone = tuple(slug for slug in slugs if slug in self.turn.data)
-        if gone:
-            self.turn.note(DataPatched(drop=gone))
-
     # ---- telling
 
     def kind_of(self, run: Run) -> str:
@@ -234,6 +224,13 @@ def claimed_at(state: FlowState, options: FlowOptions, flow: BookFlow, anchor: s
     return here if elsewhere is None else elsewhere if here is None else max(here, elsewhere)
 
 
+def forget(play: Play, slugs: Iterable[str]) -> None:
+    """Deletes collected fields."""
+    gone = tuple(slug for slug in slugs if slug in play.turn.data)
+    if gone:
+        play.turn.note(DataPatched(drop=gone))
+
+
 def skip(play: Play, flow: str, anchor: str, key: str, code: OutcomeCode) -> None:
     """Files that a flow was not begun."""
     about: dict[str, Json] = {"flow_id": flow, "anchor": anchor, "trigger_key": key}
@@ -260,6 +257,11 @@ def visit_key(run: Run) -> str:
 def next_message_key(run: Run) -> str:
     """The key of the next message of the present visit."""
     return message_key(visit_key(run), run.sent + 1)
+
+
+def verb_key(play: Play, key: str) -> str:
+    """What a verb is called: by the key of its message or action, but for one whose question nobody asks now."""
+    return f"{key}/anew" if key == play.passed else key
 
 
 def spoke(play: Play, run: Run, text: str, media: str | None = None) -> Run:

@@ -62,9 +62,12 @@ def _silences(
     if spoke is None or (wrote is not None and wrote > spoke):
         return
     for flow in book.silent:
-        trigger, anchor = flow.of("silence")[0], anchor_of(flow, options, session.key.id).key
+        trigger, anchored = flow.of("silence")[0], anchor_of(flow, options, session.key.id)
+        anchor, elsewhere = anchored.key, None if flow.in_session else anchored.last_inbound_at
         nonce = _nonce(trigger, spoke)
         claimed = claimed_at(state, options, flow, anchor, nonce)
+        if elsewhere is not None and elsewhere > spoke:
+            continue  # the customer is not silent: they wrote in another session
         if blocked(claimed, now, cooldown=trigger.cooldown) is not None:
             continue
         run = _draft(flow, anchor, spoke, nonce)

@@ -16,7 +16,7 @@ from onrecord.flows.deciding import pieces, write_heard
 from onrecord.flows.defer import EMPTY, Failure, failure_of, retry_at
 from onrecord.flows.envelope import merge_fields, speak_shape, wire_names
 from onrecord.flows.keys import idle_key, retry_key
-from onrecord.flows.play import Play, arm, next_message_key, spoke, visit_key
+from onrecord.flows.play import Play, arm, next_message_key, spoke, verb_key, visit_key
 from onrecord.flows.prompts import Told
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.stepping import ask_fixed, drain, is_question_due, pending_of, told_max_asks, wait_for_answer
@@ -126,7 +126,7 @@ async def _brief(play: Play, run: Run, flow: BookFlow, step: BookStep, pending: 
     key = next_message_key(run)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key)
     return Brief(
-        key=play.verb(key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(tools),
+        key=verb_key(play, key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(tools),
         shape=speak_shape(pending), merge=merge_fields, carries_input=play.is_message, hold_data=True,
         after_ms=play.delays.pop(run.id, 0), about={"run_id": run.id, "step_id": step.id}, scope=scope,
     )  # fmt: skip
@@ -244,8 +244,8 @@ async def _idle_speaks(play: Play) -> None:
         offers_tools=_offers(play, idle.tools),
     )  # fmt: skip
     brief = Brief(
-        key=play.verb(key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(idle.tools),
-        shape=speak_shape(()), merge=merge_fields, carries_input=True,
+        key=verb_key(play, key), message_key=key, pieces=pieces(play.book.prompts.speak(told)),
+        tools=_tools(idle.tools), shape=speak_shape(()), merge=merge_fields, carries_input=True,
     )  # fmt: skip
     said = await _spoken(play, brief)
     play.over = True

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from onrecord.flows.entries import FLOWS
 from onrecord.flows.keys import claim_key, run_id, start_key
 from onrecord.flows.outcomes import OutcomeCode
-from onrecord.flows.play import Play, arm, skip, snapped
+from onrecord.flows.play import Play, arm, forget, skip, snapped
 from onrecord.flows.state import Run, TriggerKind, Waiting
 from onrecord.jsonio import Json
 
@@ -52,7 +52,7 @@ async def start(
         play.end(live, "replaced")
     play.begin(run, nonce)
     if clears:
-        play.forget(flow.declared.clear_on_start)
+        forget(play, flow.declared.clear_on_start)
     if kind == "event" and trigger is not None:
         run = _park(play, run, trigger)
     return run

@@ -16,7 +16,7 @@ from onrecord.flows.entries import FLOWS, LineSentOnce
 from onrecord.flows.fields import is_known
 from onrecord.flows.invalid import quoted
 from onrecord.flows.keys import said_once_key, wake_key
-from onrecord.flows.play import Play, line_kind, next_message_key, snapped, spoke, visit_key
+from onrecord.flows.play import Play, line_kind, next_message_key, snapped, spoke, verb_key, visit_key
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.steps import Do, Goto, Say, Wait, WaitEvent, next_label
 from onrecord.flows.with_args import filled_args
@@ -210,7 +210,7 @@ async def _say(play: Play, run: Run, text: str, *, after_ms: int = 0, media: str
     key = next_message_key(run)
     try:
         await play.stage.say(
-            text, key=play.verb(key), message_key=key, after_ms=after_ms + play.delays.pop(run.id, 0), media=media,
+            text, key=verb_key(play, key), message_key=key, after_ms=after_ms + play.delays.pop(run.id, 0), media=media,
             about={"run_id": run.id, "step_id": run.step_id or ""},
         )  # fmt: skip
     except AnswerRefused:
@@ -251,7 +251,7 @@ async def _do(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
         return
     params = filled_args(tool, do.args, play.turn.data, play.turn.context, run.input)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key, silenced=play.reason, key=key)
-    acted = await play.stage.act(tool, params, key=play.verb(key), scope=scope)
+    acted = await play.stage.act(tool, params, key=verb_key(play, key), scope=scope)
     if acted.asked is not None:
         wait_for_answer(play, run, step, acted)
         return

@@ -12,6 +12,7 @@ from onrecord.conversation.content import CallRef, Citation, Mark, Refusal, Text
 from onrecord.conversation.messages import Continuation, Round, ToolCall
 from onrecord.conversation.outgoing import (
     CitationDelta,
+    Delta,
     MarkDelta,
     ReasoningDelta,
     SearchDelta,
@@ -40,6 +41,9 @@ from onrecord.turn.turn import Turn
 __all__ = ("Heard", "heard_again", "listen", "release", "release_mark")
 
 Filters = Sequence[tuple[str, TextFilter]]
+
+BETWEEN = "\n\n"
+"""What stands between two messages of a turn, in the conversation and in a stream."""
 
 _KEPT = (Attempted, CitationChunk, Finished, NativeItem)
 """Chunks that go into the record as they are; words of the others are made readable."""
@@ -73,6 +77,8 @@ def release(turn: Turn, text: str) -> None:
     """Shows a piece of text to a live reader; from here on it can never be taken back."""
     emit = turn.emit
     if emit is not None and text:
+        if turn.apart:
+            _part(turn, emit)
         at = turn.streamed
         turn.streamed = at + len(text)
         turn.streaming.append(text)
@@ -82,8 +88,17 @@ def release(turn: Turn, text: str) -> None:
 def release_mark(turn: Turn, mark: Mark) -> None:
     """Shows a mark at its place."""
     if turn.emit is not None:
+        if turn.apart:
+            _part(turn, turn.emit)
         turn.streaming.append(mark)
         turn.emit(MarkDelta(mark, turn.streamed))
+
+
+def _part(turn: Turn, emit: Callable[[Delta], None]) -> None:
+    """Between two messages of a turn a reader sees the blank line that the conversation has there."""
+    turn.apart, at = False, turn.streamed
+    turn.streamed = at + len(BETWEEN)
+    emit(TextDelta(BETWEEN, at))
 
 
 def release_all(turn: Turn, items: Iterable[str | Mark]) -> None:

@@ -26,6 +26,7 @@ def say_text(
         shown=shown, blocks=answer.blocks, media=media, after_ms=brief.after_ms, about=brief.about,
     )  # fmt: skip
     turn.cause = turn.note(said).n
+    turn.apart = turn.apart or bool(answer.text.strip())
     turn.messages.append(message_of(said, speaks=turn.speaks))
 
 

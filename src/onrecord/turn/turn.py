@@ -53,7 +53,7 @@ class Turn:
 
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
-        "_now", "admitted", "answer", "asks", "cause", "children", "context", "cut", "disarmed", "done",
+        "_now", "admitted", "answer", "apart", "asks", "cause", "children", "context", "cut", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id", "ids", "ignored", "input",
         "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "may_ask", "messages",
         "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private",
@@ -94,6 +94,7 @@ class Turn:
         self.revised: dict[str, int] = {}
         # Text released to a live reader and not yet in a ``said`` entry; watchers that are waited for.
         self.streaming: list[str | Mark] = []
+        self.apart = False  # whether a message was said, so that what is released next begins another one
         self.owed: list[tuple[str, Awaitable[Any], Entry]] = []
         self.task = asyncio.current_task()
         self.harmless: list[asyncio.Task[Any]] = []
