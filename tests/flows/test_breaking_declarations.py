@@ -238,8 +238,8 @@ def test_anything_given_anywhere_is_taken_or_refused(place: str, name: str) -> N
         ({"instructions": ["Be brief."]}, "agent: instructions[0] must be a FlowInstruction, got string", ""),
         ({"instructions": "Be brief."}, "instructions must be a list, got string", "FlowInstruction("),
         (
-            {"instructions": [FlowInstruction("x", kind="allways")]},  # type: ignore[arg-type]  # wrong on purpose
-            'agent: unknown kind "allways" in instructions[0]',
+            {"instructions": [FlowInstruction("x", kind="alwaysly")]},  # type: ignore[arg-type]  # wrong on purpose
+            'agent: unknown kind "alwaysly" in instructions[0]',
             "should",
         ),
         ({"idle": "silnet"}, 'idle must be an Idle or "silent", got "silnet"', "Idle("),
