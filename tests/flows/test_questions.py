@@ -143,6 +143,22 @@ async def test_an_action_may_ask(*, yes: bool, said: str) -> None:
     assert ends(done) == [("pay#k", "end")]
 
 
+async def test_an_action_may_ask_twice_in_one_moment() -> None:
+    """Each question is told, also where the clock has not moved, and each answer is had once."""
+    given: list[bool | None] = []
+
+    async def confirm(args: Mapping[str, Json], ctx: ToolContext[Any]) -> Ok:
+        given[:] = [(await ctx.ask(Ask("Charge?"))).approved, (await ctx.ask(Ask("Really?"))).approved]
+        return Ok()
+
+    play = Play(PAY, actions=[Tool("confirm", confirm)])
+    for asked in (await play.started("pay"), await answer(play, yes=False)):
+        assert asked.question is not None
+        assert [(each.code, each.detail) for each in asked.outcomes] == [("awaiting-answer", asked.question.key)]
+    done = await answer(play, yes=True)
+    assert (given, [m.text for m in done.messages]) == ([False, True], ["Paid."])
+
+
 async def test_runs_behind_the_one_that_asks_move_when_it_is_answered() -> None:
     """None of them is forgotten, and none acts twice."""
     seen: list[str] = []

@@ -265,7 +265,7 @@ def wait_for_answer(play: Play, run: Run, step: BookStep, asking: Any) -> None:
     play.question = asking.asked
     waiting = Waiting(kind="answer", key=asking.asked.key, set_at=play.now)
     run = play.put(replace(play.runs[run.id], status="waiting", waiting=waiting))
-    play.line(run, line_kind(step), "waiting", "awaiting-answer", key=visit_key(run))
+    play.line(run, line_kind(step), "waiting", "awaiting-answer", key=visit_key(run), detail=asking.asked.key)
 
 
 def _why(acted: Acted) -> str:
