@@ -56,24 +56,30 @@ async def acted(code: Callable[[Any, Any], Any], **how: Any) -> tuple[Play, Resu
 # ---- actions ---------------------------------------------------------------------------------------------------------
 
 
+OK: Any = Ok  # given what it does not take
+SKIPPED: Any = Skipped
+FAILED: Any = Failed
+DEFER: Any = Defer
+
+
 @pytest.mark.parametrize(
     ("value", "code", "detail"),
     [
-        (Ok(None), None, None),  # type: ignore[arg-type]  # wrong on purpose, like all of these
-        (Ok(7), None, "7"),  # type: ignore[arg-type]
-        (Ok(Unshowable()), None, "a Unshowable"),  # type: ignore[arg-type]
-        (Ok("\ud83d"), None, "\ufffd"),
-        (Skipped(None), "action-skipped", ""),  # type: ignore[arg-type]
-        (Skipped({"why": [1]}), "action-skipped", '{"why":[1]}'),  # type: ignore[arg-type]
-        (Failed(ValueError("no rooms")), "action-failed", "no rooms"),  # type: ignore[arg-type]
-        (Failed(Unshowable()), "action-failed", "a Unshowable"),  # type: ignore[arg-type]
+        (OK(None), None, None),
+        (OK(7), None, "7"),
+        (OK(Unshowable()), None, "a Unshowable"),
+        (OK("\ud83d"), None, "\ufffd"),
+        (SKIPPED(None), "action-skipped", ""),
+        (SKIPPED({"why": [1]}), "action-skipped", '{"why":[1]}'),
+        (FAILED(ValueError("no rooms")), "action-failed", "no rooms"),
+        (FAILED(Unshowable()), "action-failed", "a Unshowable"),
         (
-            Defer(Unshowable()),  # type: ignore[arg-type]
+            DEFER(Unshowable()),
             "action-failed",
             'action "odd" deferred by a value of type Unshowable, which is no duration',
         ),
-        (Defer(float("nan")), "action-failed", 'action "odd" deferred by nan, which is no duration'),  # type: ignore[arg-type]
-        (Defer(timedelta.max), "action-failed", 'action "odd" deferred by "86400000000000s", which is no duration'),
+        (DEFER(float("nan")), "action-failed", 'action "odd" deferred by nan, which is no duration'),
+        (DEFER(timedelta.max), "action-failed", 'action "odd" deferred by "86400000000000s", which is no duration'),
         (Unshowable(), "action-failed", "the action returned Unshowable, which is no result and no JSON"),
         (deep(), "action-failed", "the action returned list, which is no result and no JSON"),
         ({"type": deep()}, "action-failed", "the action returned dict, which is no result and no JSON"),

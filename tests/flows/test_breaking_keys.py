@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from onrecord.errors import FlowInvalid
-from onrecord.flows import Chain, Cooldown, Flow, FlowOptions, Flows, OnMention, OnMessage, Say, Wait
-from tests.flows.playing import Play, said_by, skips, starts
+from onrecord.flows import Chain, Cooldown, Flow, FlowOptions, Flows, OnMention, OnMessage, OnSilence, Say, Wait
+from tests.flows.playing import Play, said_by, skips, starts, wakes
 
 pytestmark = pytest.mark.unit
 
@@ -85,3 +85,45 @@ async def test_keys_of_messages_may_be_anything(key: str) -> None:
     result = await play.said(key=key)
     assert said_by(result) == [("Hi.", "verbatim", f"f#{key}:s:1")]
     assert (await play.said(key=key)).status == "ignored"
+
+
+async def test_a_flow_named_like_a_silence_wakes() -> None:
+    """Its timers begin with the word that silences have, and are its own all the same."""
+    flow = Flow("silence:nudge", steps=PARKED)
+    play = Play(flow, Flow("nudge", on=[OnSilence("1h")], steps=[Say("Still there?", id="s")]), idle="silent")
+    timer, silence = (key for key, _ in wakes(await play.started("silence:nudge")))
+    assert (timer.startswith("silence:nudge#k:w:"), silence.startswith("silence:nudge:s1:")) == (True, True)
+    play.clock.advance(hours=1)
+    assert [text for text, _, _ in said_by(await play.woke(silence))] == ["Still there?"]
+    play.clock.advance(hours=23)
+    assert [text for text, _, _ in said_by(await play.woke(timer))] == ["Bye."]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "silence:", "silence:nudge", "silence:nudge:", "silence::1789898400000", "silence:nudge:s1:", "x", ":::",
+        "silence:nudge:s1:-5", f"silence:nudge:s1:{'9' * 5000}", "silence:nudge:s1:1789898400001", "nudge#",
+        "silence:nudge:s1:1789898400000 ", "silence:nudge:s1:\u0661\u0662", "hello#k:w:1:2",
+        f"silence:{'x' * 100_000}:s1:1789898400000",
+    ],
+)  # fmt: skip
+async def test_a_forged_wake_starts_nothing(key: str) -> None:
+    """Nobody waits for it, or no such silence was kept: nothing is said."""
+    nudge = Flow("nudge", on=[OnSilence("1h")], steps=[Say("Still there?", id="s")])
+    play = Play(nudge, Flow("hello", steps=PARKED), idle="silent")
+    await play.started("hello")
+    before = play.kept.slots
+    result = await play.woke(key)
+    assert (said_by(result), starts(result)) == ([], [])
+    assert [line.code for line in result.lines] in (["stale-wake"], ["silence-broken"], ["flow-gone"])
+    assert play.kept.slots == before
+
+
+async def test_a_wake_of_another_session_is_not_taken_for_ours() -> None:
+    """Its key names that session, and its silence was another one."""
+    play = Play(Flow("nudge", on=[OnSilence("1h")], steps=[Say("Still there?", id="s")]), Flow("hello", steps=PARKED))
+    await play.started("hello")
+    other = f"silence:nudge:s2:{1789898400000 + 5}"
+    assert (await play.woke(other)).status == "ignored"
+    assert said_by(await play.woke("hello#k2:w:1789984800000")) == []
