@@ -52,7 +52,11 @@ async def choices(play: Play) -> Choices:
     eligible: dict[str, BookTrigger | None] = {}
     catch_all = None
     suspended = {run.flow_id for run in play.runs.values() if run.status == "suspended"}
+    never_begun = play.never_begun()
     for flow in book.routed:  # also where nothing is routed: what they collect is heard all the same
+        if flow.is_free and never_begun(flow.id):  # most flows of most sessions, so this is all that they cost
+            eligible[flow.id] = flow.phrased[0]
+            continue
         trigger = await _passing(play, flow, flow.phrased, again=flow.id in suspended)
         if trigger is not None:
             eligible[flow.id] = trigger

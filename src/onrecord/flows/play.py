@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -106,6 +106,13 @@ class Play:
             raise
         except Exception as error:
             raise _failed("a gate" if run is None else f"a gate of {_place(run)}", error, turn.context) from error
+
+    def never_begun(self) -> Callable[[str], bool]:
+        """Tells of a flow whose runs are keyed to the session whether nothing of it was ever claimed."""
+        if self.options.claims.held:
+            return lambda _: False
+        claimed, behind = self.turn.state(FLOWS).buckets, f":{self._session}"
+        return (lambda id: id + behind not in claimed) if claimed else lambda _: True
 
     def blocked(self, flow: BookFlow, trigger: BookTrigger | None, nonce: str) -> OutcomeCode | None:
         """Why a claim stops a flow from beginning, here or in another session of the same customer."""

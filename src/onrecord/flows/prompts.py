@@ -69,7 +69,7 @@ class Prompts:
         knowledge: Mapping[str, Json] | str | None = None,
         instructions: Sequence[FlowInstruction] = (),
     ) -> None:
-        self._fields = tuple(fields)
+        self._places = {slug: place for place, slug in enumerate(fields)}
         self._persona, self._goal = compile_template(persona), compile_template(goal)
         self._templated = not (self._persona.is_static and self._goal.is_static)
         self._knowledge = knowledge_section(knowledge)
@@ -132,8 +132,9 @@ class Prompts:
         return "\n".join(("## Identity", *(line for line in lines if line)))
 
     def _known(self, data: Data, rule: str) -> str:
-        known = [(slug, value) for slug in self._fields if is_known(value := data.get(slug))]
-        lines = [f"- {slug}: {_one_line(value)}" for slug, value in known]
+        places = self._places
+        known = sorted((places[slug], slug) for slug, value in data.items() if slug in places and is_known(value))
+        lines = [f"- {slug}: {_one_line(data[slug])}" for _, slug in known]
         return "\n".join(("## Already known", *((rule,) if rule else ()), *lines)) if lines else ""
 
     def _instructions(self, told: Told) -> str:
