@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -102,8 +102,8 @@ class Ledger:
         if result.status == "paused":
             self.asker = door
         self._messages(result, gate)
-        self._timers(flows, before, result, now, door)
         self._runs(flows, result)
+        self._timers(flows, before, result, now, door)
         self._floor(flows, before, input, result)
         self._actions(acted)
         self._answered(flows, before, input, result, gate=gate, acted=acted)
@@ -144,7 +144,11 @@ class Ledger:
             self.armed.pop(wake.replaces or "", None)
             self.armed[wake.key] = (wake.at, door)
         spoke = None if before is None else before.last_assistant_at
-        if result.session is not None and result.session.last_assistant_at != spoke:
+        speaks = None if result.session is None else result.session.last_assistant_at
+        if result.session is not None and speaks is not None and speaks != spoke:
+            for flow, claim in _silences(flows, result.session):
+                is_armed = silence_key(flow, result.session.key.id, speaks) in keys
+                assert is_armed == (claim not in self.spent), "silence is armed where its flow may begin"
             self.is_silence_unsure = False
             self.silent = {flow.id for flow in flows.declared if any(_is_plain_silence(one) for one in flow.on)}
 
@@ -263,21 +267,27 @@ class Ledger:
 
     def _silences(self, flows: Flows, session: Session, pending: set[str]) -> None:
         spoke, wrote = session.last_assistant_at, session.last_user_at
-        for flow in flows.declared:
-            trigger = next((one for one in flow.on if one.kind == "silence"), None)
-            if spoke is None or flow.id == "f0" or flow.anchor != "session":
-                continue  # where others may have claimed it
-            if trigger is None or not _is_plain_silence(trigger):
-                continue
-            key = silence_key(flow.id, session.key.id, spoke)
-            nonce = str(to_ms(spoke)) if trigger.repeat == "always" else ""
-            is_open = claim_key(flow.id, session.key.id, nonce) not in self.spent and (wrote is None or wrote <= spoke)
+        for flow, claim in _silences(flows, session):
+            assert spoke is not None
+            key = silence_key(flow, session.key.id, spoke)
+            is_open = claim not in self.spent and (wrote is None or wrote <= spoke)
             assert (key in pending) == is_open
-            assert not is_open or flow.id not in self.silent or key in self.armed or key in self.fired
+            assert not is_open or flow not in self.silent or key in self.armed or key in self.fired
 
 
 def _own(flows: Flows, session: Session) -> list[Run]:
     return [run for run in flows.state(session).runs if run.of == flows.name]
+
+
+def _silences(flows: Flows, session: Session) -> Iterator[tuple[str, str]]:
+    """Flows that a silence starts, with the claim for the present one, where nothing but that claim stops them."""
+    spoke = session.last_assistant_at
+    for flow in flows.declared if spoke is not None else ():
+        trigger = next((one for one in flow.on if one.kind == "silence"), None)
+        if trigger is None or not _is_plain_silence(trigger) or flow.id == "f0" or flow.anchor != "session":
+            continue  # f0 is claimed elsewhere now and then
+        nonce = str(to_ms(spoke)) if trigger.repeat == "always" and spoke is not None else ""
+        yield flow.id, claim_key(flow.id, session.key.id, nonce)
 
 
 def _is_plain_silence(trigger: Any) -> bool:

@@ -136,8 +136,9 @@ def _steps(draw: st.DrawFn, id: str, ids: tuple[str, ...]) -> Any:
         return Do("act", id=id, args=args, on_fail=draw(to), then=then)
     if kind == "wait":
         return Wait(
-            _one(draw, "0s", "5s", "10s", "2m", "24h"), id=id, business_hours=draw(st.booleans()), else_=draw(to),
-            branches=draw(_branches(ids, by_code=True)), then=then,
+            _one(draw, "0s", "5s", "10s", "2m", "24h"), id=id, business_hours=draw(st.booleans()),
+            else_=draw(_targets(ids, must=draw(st.booleans()))), branches=draw(_branches(ids, by_code=True)),
+            then=then,
         )  # fmt: skip
     if kind == "event":
         up_to = _one(draw, "1h", "30d")

@@ -195,6 +195,16 @@ async def test_the_idle_speaker_may_wait_for_a_person_too() -> None:
     assert lines(done) == [(None, "idle", "ok", None)]
 
 
+async def test_a_message_without_a_key_is_answered_under_that_of_its_first_moment() -> None:
+    """The call that was approved later runs, and the message has the key that it would have had at once."""
+    ran: list[str] = []
+    play = with_rule(Play(tools=[booking(ran)], idle=Idle("Help.")))
+    await play.said("Book it", key=None, speak=[[call("book")]])
+    play.clock.advance(minutes=5)
+    done = await answer(play, yes=True, speak=[says("Booked.")])
+    assert (keys(done), len(ran)) == (["idle:2026-09-20T10:00:00.000Z"], 1)
+
+
 async def test_a_dropped_question_lets_its_action_fail() -> None:
     """The run goes on by its way for failures, in the turn of the message that dropped it."""
     seen: list[str] = []

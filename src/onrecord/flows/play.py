@@ -56,7 +56,7 @@ class Play:
         self.options = turn.option(FlowOptions) or NO_OPTIONS
         self.is_message = isinstance(turn.input, Said)
         self.text = plain_text(turn.input.content) if isinstance(turn.input, Said) else ""
-        self.key = trigger_key(turn.input, turn.now)
+        self.key = trigger_key(turn.input, turn.first_now)
         self.floor = self.speaker = self.passed = ""
         self.floor_taken = self.ingesting = self.over = self.answers = self.idle = self.resumes = False
         self.asks: bool | None = None
