@@ -15,6 +15,7 @@ from onrecord.flows import (
     Flow,
     FlowOptions,
     Ok,
+    OnEvent,
     OnMention,
     OnMessage,
     OnSilence,
@@ -203,16 +204,17 @@ async def test_what_a_lost_queue_is_told_again() -> None:
     """Parked runs in the order in which they started, then silences; each as its turn armed it."""
     play = Play(
         NUDGE, Flow("w", steps=[Wait("1d", id="w")]), Flow("e", steps=[WaitEvent("ping", id="e", up_to="2d")]),
-        Flow("r", steps=[Talk("Hi.", id="t")]), events=EVENTS,
+        Flow("r", steps=[Talk("Hi.", id="t")]),
+        Flow("l", on=[OnEvent("ping", after="1h")], steps=[Talk("Hi.", id="t")]), events=EVENTS,
     )  # fmt: skip
-    armed = []
+    armed = wakes(await play.happened("ping"))
     for flow, speak in (("e", []), ("w", []), ("r", [raises("network")])):
         armed += wakes(await play.started(flow, key=flow, speak=speak))
     armed += wakes(await play.happened("sent"))
     told = play.flows.pending_wakes(play.kept, now=T0)
     assert [(wake.key, wake.at) for wake in told] == armed
     assert all(wake.replaces is None for wake in told)
-    assert len(armed) == 4
+    assert len(armed) == 5
 
 
 async def test_a_silence_that_is_over_is_not_told_again() -> None:

@@ -250,6 +250,20 @@ async def test_a_chain_whose_flow_comes_to_nothing_spends_no_claim() -> None:
     assert play.claims == {}
 
 
+async def test_a_chain_to_nowhere_behind_what_was_passed_over_spends_no_claim() -> None:
+    """The flow is gone, and nothing was done."""
+    play = Play(Flow("f", on=[OnMessage()], steps=[Talk("Hi.", id="t", then=Chain("{{context.x}}"))]), idle="silent")
+    result = await play.said(key="m1", context={"x": "gone"}, options=SKIPPING)
+    assert (skips(result), play.claims) == ([("gone", "f#m1:t:1", "flow-gone")], {})
+
+
+async def test_a_flow_that_begins_anew_and_never_speaks_spends_no_claim() -> None:
+    """Each run of it was passed over, up to the last that may begin."""
+    play = Play(Flow("f", on=[OnMessage()], on_end="reset", steps=[Talk("Hi.", id="t")]), idle="silent")
+    result = await play.said(key="m1", options=SKIPPING)
+    assert (len(result.started), play.claims) == (5, {})
+
+
 async def test_a_chain_behind_something_done_spends_its_claim() -> None:
     """What was done is not done again."""
     play = Play(

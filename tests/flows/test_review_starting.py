@@ -121,6 +121,35 @@ async def test_a_live_run_of_another_session_stops_its_own_anchor_s_alone() -> N
     assert starts(await play.happened("ping", key="e2", options=options)) == ["f#e2"]
 
 
+async def test_one_key_starts_one_run_of_a_flow_whatever_its_anchor() -> None:
+    """A run is named by its flow and key: another anchor's claim is free, and its run would have the same name."""
+    play = Play(Flow("f", on=[OnEvent("ping")], anchor="lead", steps=[Wait("1d", id="w")]), events=EVENTS)
+    await play.started("f", key="e1", options=[FlowOptions(anchors={"lead": "a"})])
+    second = await play.started("f", key="e1", options=[FlowOptions(anchors={"lead": "b"})])
+    assert (starts(second), skips(second)) == ([], [("f", "e1", "already-running")])
+
+
+async def test_a_delay_of_no_time_is_a_delay() -> None:
+    """The run starts at its wake, which is due at once."""
+    play = Play(Flow("f", on=[OnEvent("ping", after="0s")], steps=[NOTIFY]), events=EVENTS)
+    assert wakes(await play.happened("ping")) == [("f#e1:start:1789898400000", T0)]
+    assert play.notified == []
+
+
+async def test_a_condition_sees_the_claim_that_its_run_would_spend() -> None:
+    """Before it starts as well as when it does."""
+    seen: list[str] = []
+
+    def look(ctx: Any) -> bool:
+        seen.append(ctx.run.dedupe_key)
+        return True
+
+    once, often = OnMessage("x", only_if=look), OnMessage("x", repeat="always", only_if=look)
+    for trigger in (once, often):
+        await Play(Flow("f", on=[trigger], while_={"known": []}, steps=[NOTIFY]), idle="silent").said()
+    assert seen == ["f:s1:", "f:s1:", "f:s1:m1", "f:s1:m1"]
+
+
 async def test_a_run_that_has_begun_is_not_replaced() -> None:
     """It waits for something else than its beginning."""
     play = Play(Flow("f", on=[OnEvent("ping", after="1h")], steps=[Wait("1d", id="w")]), events=EVENTS)
