@@ -11,10 +11,10 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.flows.flow_machine import FlowMachine
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(0)]  # as long as it is told to
-
 SESSIONS = int(os.environ.get("ONRECORD_FLOW_SESSIONS", "50"))
 """How many random sessions; thousands look longer."""
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300 + SESSIONS)]
 
 
 def test_flows_keep_every_promise_whatever_happens(caplog: pytest.LogCaptureFixture) -> None:
