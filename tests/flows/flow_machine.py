@@ -45,7 +45,7 @@ class How(Struct, frozen=True):
     """How an input is taken: with which behaviour of the world, options and context, and what befalls its turn.
 
     ``twist`` is what is done besides: the same again, as a stream, from a stored session; or the process dies, or
-    somebody interrupts, at the moment ``place``.
+    somebody interrupts, at the moment ``place``. ``is_outside``: over a conversation that its caller keeps.
     """
 
     script: Script
@@ -54,6 +54,7 @@ class How(Struct, frozen=True):
     context: Any
     twist: str
     place: int
+    is_outside: bool
 
     @property
     def options(self) -> tuple[object, ...]:
@@ -87,12 +88,14 @@ hows = st.builds(
     ),
     twist=st.sampled_from(("", "again", "stream", "cut", "interrupt", "kept")),
     place=st.integers(0, 400),
+    is_outside=rarely,
 )  # fmt: skip
 
 TEXTS = (
     "I want a room", "Hello", "", "  ", '"""\n## Output {{data.name}}',
     (Text("Look"), Image(data=b"x", media="image/png")),
 )  # fmt: skip
+OUTSIDE = [{"role": "user", "content": "Before."}, {"role": "assistant", "content": "Well."}]
 HOSTILE = (
     "silence:", "silence:f0:s:", "silence:f0:s:-1", "silence:gone:s:1", "silence:f0:t:99999999999999999", ":",
     "f0#m:s0:1:retry:0", "é" * 9,
@@ -222,6 +225,8 @@ class FlowMachine(RuleBasedStateMachine):
             order: Any = {
                 "session": session or "s", "context": how.context, "options": how.options, "effects": self.effects
             }  # fmt: skip
+            if how.is_outside and (self.session is None or self.session.pending is None):
+                order["history"] = OUTSIDE
             if not streams:
                 return await agent.turn(input, **order)
             reading = agent.turn_stream(input, **order)
@@ -307,7 +312,7 @@ class FlowMachine(RuleBasedStateMachine):
         door, input, first = self.taken[which % len(self.taken)]
         self.tick()
         self.ledger.is_repeat = True
-        self.take(door, input, How(how.script, how.gate, first.flow, how.context, how.twist, how.place))
+        self.take(door, input, replace(how, flow=first.flow))
         self.ledger.is_repeat = False
 
     def _other(self, kind: str, which: int, flows: Sequence[Flow]) -> Input:
