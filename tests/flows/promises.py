@@ -57,7 +57,8 @@ class Ledger:
     """Everything that left the turns of one session, and what must follow from it.
 
     ``armed`` are wakes with their time and whose they are; ``spent`` claims, ``live`` runs, ``acted`` what actions came
-    to by key, ``once`` lines said once. ``asker`` is who asked the question that is open.
+    to by key, ``once`` lines said once. ``asker`` is who asked the question that is open, ``settled`` who took the last
+    turn that came to its end (-1: the last one was cut short).
     """
 
     def __init__(self) -> None:
@@ -71,7 +72,8 @@ class Ledger:
         self.once: set[str] = set()
         self.silent: set[str] = set()
         self.asker = 0
-        self.is_repeat = self.is_silence_unsure = self.is_cut_short = False
+        self.is_repeat = self.is_silence_unsure = False
+        self.settled = -1
 
     # ---- one turn
 
@@ -95,7 +97,7 @@ class Ledger:
             assert (result.messages, result.wakes, result.disarmed, result.entries) == ((), (), (), ())
             return
         self.entries += result.entries
-        self.is_cut_short = not is_whole
+        self.settled = door if is_whole else -1
         if not is_whole:
             self._broken_off(flows, before, result)
             return
@@ -236,12 +238,12 @@ class Ledger:
         self._claims(state)
         held = None if state.held is None else state.held.question
         question = None if session.question is None else session.question.key
-        assert self.is_cut_short or held == question
+        assert self.settled < 0 or held == question
         asking = [run for run in own if run.status == "asking"]
         assert len(asking) <= 1, "one run has the floor"
         assert asking or all(run.status != "suspended" for run in own), "the floor is given back"
         for run in own:
-            self._run(run, question)
+            self._run(run, question, is_settled=self.settled == door)
         parked = {r.waiting.key: r.waiting.until for r in own if r.waiting is not None and r.waiting.until}
         armed = {key: at for key, (at, whose) in self.armed.items() if whose == door and not key.startswith(SILENCE)}
         assert parked == armed, "who waits for a wake has armed it, and nobody else has"
@@ -256,12 +258,12 @@ class Ledger:
         assert not forgotten or len(state.claims) >= KEPT_CLAIMS
         assert set(state.sent) == self.once
 
-    def _run(self, run: Run, question: str | None) -> None:
+    def _run(self, run: Run, question: str | None, *, is_settled: bool) -> None:
         assert (run.suspended_at is not None) == (run.status == "suspended")
         assert (run.waiting is not None) == (run.status == "waiting")
-        assert run.status != "running" or question is not None or self.is_cut_short, "nobody is left on the way"
+        assert run.status != "running" or question is not None or not is_settled, "nobody is left on the way"
         if run.waiting is not None and run.waiting.kind == "answer":
-            assert self.is_cut_short or run.waiting.key == question, "nobody waits for an answer to nothing"
+            assert not is_settled or run.waiting.key == question, "nobody waits for an answer to nothing"
         assert run.step_id is None or run.visits[run.step_id]
         assert all(times <= MAX_ASKS for times in run.asked.values())
 
