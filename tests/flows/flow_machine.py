@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,7 +35,7 @@ from tests.flows.improvising import ACTS, JUDGES, SPEAKS, Improviser, Script
 from tests.flows.promises import ROUNDS, Ledger
 from tests.flows.random_flows import CONDITIONS, EVENTS, FIELDS, IDS, edited_flows, flow_sets, idles
 
-__all__ = ("Crash", "FlowMachine", "Mortal", "told")
+__all__ = ("Crash", "FlowMachine", "Mortal", "dying", "told")
 
 T0 = datetime(2026, 9, 20, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -121,6 +121,15 @@ class Mortal(FakeEffects):
         return self.at
 
 
+@contextmanager
+def dying() -> Iterator[None]:
+    """Where the process may be gone; calls that run side by side die together, as a group."""
+    try:
+        yield
+    except* Crash:
+        pass
+
+
 @on_output
 async def refuses(turn: Turn, answer: Any) -> Any:
     """Refuses every text of a turn whose context says so."""
@@ -184,7 +193,7 @@ class FlowMachine(RuleBasedStateMachine):
         script = replace(how.script, serial=self.serial)
         if how.twist == "cut":
             self.effects.left = how.place
-            with suppress(Crash):
+            with dying():
                 self._attempt(agent, script, input, how)
             self.effects.left = -1
         if how.twist == "interrupt":

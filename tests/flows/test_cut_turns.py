@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.director import Stage
 from onrecord.turn.moments import Hooks
 from onrecord.turn.turn import Turn
-from tests.flows.flow_machine import Crash, Mortal, told
+from tests.flows.flow_machine import Mortal, dying, told
 from tests.flows.playing import FIELDS, says
 from tests.flows.test_questions import asking_action
 
@@ -164,7 +163,7 @@ async def test_a_process_may_die_before_any_entry(name: str) -> None:
     while got is None:
         world.clock.left = looks
         looks += 1
-        with suppress(Crash):
+        with dying():
             got = await world.take(input, None if session is None else unpack(pack(session)))
         assert world.acted == keys[: len(world.acted)]
     assert told(got) == expected
