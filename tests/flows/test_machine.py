@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.flows.flow_machine import FlowMachine
 
-SESSIONS = int(os.environ.get("ONRECORD_FLOW_SESSIONS", "50"))
+SESSIONS = int(os.environ.get("ONRECORD_FLOW_SESSIONS", "80"))
 """How many random sessions; thousands look longer."""
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300 + SESSIONS)]
