@@ -258,3 +258,13 @@ async def test_a_suspended_run_comes_back_silently_without_a_message() -> None:
     await play.started("one", key="k1", speak=RIGHT)
     await play.started("two", key="k2", speak=[says("Name?", name="Ana")])
     assert play.statuses == {"one": "asking"}
+
+
+async def test_of_two_that_were_suspended_at_once_the_later_one_comes_back_first() -> None:
+    """In the order in which they started."""
+    talks = [Flow(name, on=[OnEvent("ping")], steps=[Collect("ok", id="q")]) for name in ("a", "b", "c")]
+    play = Play(*talks, events=EVENTS)
+    await play.happened("ping", speak=RIGHT)
+    assert play.statuses == {"a": "suspended", "b": "suspended", "c": "asking"}
+    await play.said(speak=[says("Good.", ok=True)])
+    assert play.statuses == {"a": "suspended", "b": "asking"}

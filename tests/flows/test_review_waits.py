@@ -1,0 +1,119 @@
+"""Waits: what rides on a message, what parks, and what ends a wait: 10.3 to 10.5 and 19."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from onrecord.flows import (
+    Chain,
+    Collect,
+    Defer,
+    Do,
+    Flow,
+    Goto,
+    If,
+    OnEvent,
+    Say,
+    Talk,
+    Wait,
+    WaitEvent,
+)
+from onrecord.flows.flow import Event
+from onrecord.tools.tool import Tool
+from tests.flows.playing import Play, keys, line, lines, said_by, says, wakes
+
+pytestmark = pytest.mark.unit
+
+RIGHT = [says("Right?")]
+NOTIFY = Do("notify", id="n")
+EVENTS = {"ping": Event(), "pong": Event(), "sent": Event(direction="outbound"), "called": Event(direction="inbound")}
+
+
+def night(at: datetime, context: object) -> datetime:
+    """Business opens at nine."""
+    return at.replace(hour=9, minute=0) if at.hour < 9 else at
+
+
+# ---- waits -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_short_wait_before_anything_but_a_message_parks() -> None:
+    """An if is not looked through; the end and another flow are no messages."""
+    for then in ("g", "end", Chain("x"), None):
+        flow = Flow("f", steps=[Wait("5s", id="w", then=then), If({"known": []}, id="g"), Say("Hi", id="s")])
+        play = Play(flow, Flow("x", steps=[Say("X", id="s")]))
+        assert [key for key, _ in wakes(await play.started("f"))] == ["f#k:w:1789898405000"]
+
+
+async def test_a_short_wait_rides_where_its_way_leads_to_a_message() -> None:
+    """By name, by a way that forgets, or as the next of the list."""
+    for then in ("s", Goto("s", clear=["ok"]), None):
+        flow = Flow("f", steps=[Wait("5s", id="w", then=then), Say("Hi", id="s" if then is None else "x"),
+                                Say("There", id="s" if then is not None else "y")])  # fmt: skip
+        result = await Play(flow).started("f")
+        assert (result.messages[0].after_ms, wakes(result)) == (5000, [])
+        assert line(result, "inline-delay").detail == "5000ms"
+
+
+async def test_delays_ride_once_and_add_to_the_line_s_own() -> None:
+    """The message behind has none; a reply and a fixed question carry theirs too."""
+    steps: list[Any] = [
+        Wait("3s", id="a"),
+        Say("A", id="b", after_ms=500),
+        Say("B", id="c"),
+        Wait("2s", id="d"),
+        Talk("Hi.", id="e"),
+    ]
+    result = await Play(Flow("f", steps=steps)).started("f", speak=RIGHT)
+    assert [m.after_ms for m in result.messages] == [3500, 0, 2000]
+    flow = Flow("g", steps=[Wait("2s", id="w"), Collect("ok", id="q", question="Right?")])
+    assert [m.after_ms for m in (await Play(flow).started("g")).messages] == [2000]
+
+
+async def test_a_delay_is_its_own_run_s() -> None:
+    """Nobody else's message waits for it."""
+    one = Flow("one", on=[OnEvent("ping")], steps=[Wait("5s", id="w"), Talk("A.", id="t")])
+    two = Flow("two", on=[OnEvent("ping")], steps=[Say("B", id="s")])
+    play = Play(one, two, events=EVENTS)
+    result = await play.happened("ping", speak=[says("A")])
+    assert [(m.text, m.after_ms) for m in result.messages] == [("B", 0), ("A", 5000)]
+
+
+async def test_an_inbound_event_is_a_reply() -> None:
+    """To whoever waits for one; a wait for an event is none."""
+    flow = Flow("f", steps=[Wait("1d", id="w", else_="b"), Say("Late", id="s", then="end"), Say("You called", id="b")])
+    play = Play(flow, Flow("e", steps=[WaitEvent("ping", id="w", else_="end")]), events=EVENTS)
+    await play.started("e", key="a")
+    await play.started("f", key="b")
+    result = await play.happened("called")
+    assert said_by(result) == [("You called", "verbatim", "f#b:b:1")]
+    assert play.statuses == {"e": "waiting"}
+
+
+async def test_a_deferred_action_and_a_delayed_start_are_not_ended_by_a_reply() -> None:
+    """Only a wait with another way is."""
+    act = Tool("act", lambda *_: Defer("1h"))
+    play = Play(
+        Flow("d", steps=[Do("act", id="a", on_fail="end")]),
+        Flow("l", on=[OnEvent("ping", after="1h")], steps=[NOTIFY]),
+        actions=[act], events=EVENTS, idle="silent",
+    )  # fmt: skip
+    await play.started("d")
+    await play.happened("ping")
+    result = await play.said()
+    assert (lines(result), play.statuses) == ([], {"d": "waiting", "l": "waiting"})
+
+
+async def test_a_deferred_action_runs_again_as_the_same_visit() -> None:
+    """Under the same key, as often as it likes."""
+    answers: list[Any] = [Defer("1h"), Defer("1h"), None]
+    act = Tool("act", lambda *_: answers.pop(0))
+    play = Play(Flow("d", steps=[Do("act", id="a"), Say("Done", id="s")]), actions=[act])
+    ((wake, play.clock.at),) = wakes(await play.started("d"))
+    ((wake, play.clock.at),) = wakes(await play.woke(wake))
+    result = await play.woke(wake)
+    assert [each.key for each in result.outcomes] == ["d#k:a:1", "d#k:s:1"]
+    assert keys(result) == ["d#k:s:1"]
