@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -30,14 +29,6 @@ pytestmark = pytest.mark.unit
 RIGHT = [says("Right?")]
 NOTIFY = Do("notify", id="n")
 EVENTS = {"ping": Event(), "pong": Event(), "sent": Event(direction="outbound"), "called": Event(direction="inbound")}
-
-
-def night(at: datetime, context: object) -> datetime:
-    """Business opens at nine."""
-    return at.replace(hour=9, minute=0) if at.hour < 9 else at
-
-
-# ---- waits -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_short_wait_before_anything_but_a_message_parks() -> None:
