@@ -31,7 +31,7 @@ def to_ms(at: datetime) -> int:
 
 def iso_ms(at: datetime) -> str:
     """ISO 8601 in UTC with milliseconds and a ``Z``: the form that keys use."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 _UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Said, Woke
 from onrecord.conversation.outgoing import Wake
-from onrecord.flows.entries import FLOWS, RunEnded, RunStarted
+from onrecord.flows.entries import FLOWS, ClaimReleased, RunEnded, RunStarted
 from onrecord.flows.state import FlowState
 from onrecord.record.entry import Entry
 from onrecord.record.fold import takes
@@ -249,10 +249,11 @@ _ONCE = ("quote", "welcome")
 def _repeats(one: Told) -> Iterator[str]:
     """What starts once starts once, and a cooldown is waited for; what is said once is said once."""
     begun = defaultdict[str, list[datetime]](list)
-    released = {body.run for body in one.bodies(RunEnded) if body.release}
-    for body in one.bodies(RunStarted):
-        if body.run.id not in released and body.run.trigger_kind != "start":
+    for body in (entry.body for take in one.whole for entry in take):
+        if isinstance(body, RunStarted) and not body.nonce:
             begun[body.run.flow_id].append(body.at)
+        elif isinstance(body, ClaimReleased) and not body.nonce:
+            begun[body.flow].pop()
     for flow in _ONCE:
         if len(begun[flow]) > 1:
             yield f"{flow} started {len(begun[flow])} times"

@@ -23,6 +23,7 @@ from onrecord.flows.steps import (
 )
 from onrecord.flows.triggers import Cooldown, OnEvent, OnMention, OnMessage, OnSilence
 from onrecord.jsonio import Json
+from onrecord.timing import duration
 from tests.flows.declared import KNOWN
 from tests.strategies import json_values
 
@@ -80,7 +81,7 @@ def collect(fields: list[str], **told: Any) -> Collect:
 triggers = st.one_of(
     st.builds(on_message, counting, repeat=repeats, only_if=gates),
     st.builds(on_mention, counting, extract=params, repeat=repeats, only_if=gates),
-    st.builds(OnSilence, lengths, business_hours=st.booleans(), repeat=repeats, only_if=gates),
+    st.builds(OnSilence, lengths.filter(duration), business_hours=st.booleans(), repeat=repeats, only_if=gates),
     st.builds(
         OnEvent, st.sampled_from(["ping", "booked"]), after=st.none() | lengths, business_hours=st.booleans(),
         repeat=repeats, only_if=gates,

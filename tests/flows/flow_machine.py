@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,11 +11,14 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from msgspec import Struct
+from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.content import Image, Text
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Happened, Input, Interruption, Said, Started, Woke
+from onrecord.conversation.outgoing import TextDelta
 from onrecord.errors import FeatureFailed, ModelError
 from onrecord.flows import Anchor, Claims, Flow, FlowOptions, Flows
 from onrecord.governance.rules import on_output
@@ -25,46 +29,77 @@ from onrecord.session.session import Session
 from onrecord.testing import FakeEffects
 from onrecord.turn.moments import Allow, Deny
 from onrecord.turn.options import Silenced
-from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
 from onrecord.turn.turn import Turn
 from tests.flows.improvising import ACTS, JUDGES, SPEAKS, Improviser, Script
-from tests.flows.promises import Ledger
+from tests.flows.promises import ROUNDS, Ledger
 from tests.flows.random_flows import CONDITIONS, EVENTS, FIELDS, IDS, edited_flows, flow_sets, idles
 
-__all__ = ("FlowMachine",)
+__all__ = ("Crash", "FlowMachine", "Mortal", "told")
 
 T0 = datetime(2026, 9, 20, 10, tzinfo=UTC)
-ROUNDS = 2
-Result = TurnResult[Any]
+MINUTE = timedelta(minutes=1)
 
-scripts = st.builds(
-    Script, serial=st.just(0), judge=st.sampled_from(JUDGES), speak=st.sampled_from(SPEAKS), act=st.sampled_from(ACTS),
-    seed=st.integers(0, 99),
+
+class How(Struct, frozen=True):
+    """How an input is taken: with which behaviour of the world, options and context, and what befalls its turn.
+
+    ``twist`` is what is done besides: the same again, as a stream, from a stored session; or the process dies, or
+    somebody interrupts, at the moment ``place``.
+    """
+
+    script: Script
+    gate: Silenced | None
+    flow: FlowOptions | None
+    context: Any
+    twist: str
+    place: int
+
+    @property
+    def options(self) -> tuple[object, ...]:
+        """The options of the turn."""
+        return tuple(option for option in (self.gate, self.flow) if option is not None)
+
+
+GATES = (
+    *(None,) * 20, Silenced("human"), Silenced(""), Silenced("a", understand=True), Silenced("b", skip=True),
+    Silenced("c", understand=True, skip=True),
 )  # fmt: skip
-gates = st.sampled_from(
-    (None,) * 20
-    + (Silenced("human"), Silenced(""), Silenced("a", understand=True), Silenced("b", skip=True), Silenced("c", understand=True, skip=True))
-)
-anchors = st.sampled_from(
-    (
-        None, None,
-        FlowOptions(anchors={"customer": "c1"}),
-        FlowOptions(anchors={"customer": Anchor("c2", last_inbound_at=T0 + timedelta(hours=3))}),
-        FlowOptions(claims=Claims(held={"f0:s:": T0, "f0:s1:s": T0}, active=("f0:s",))),
-    )
+FLOW_OPTIONS = (
+    None, None, FlowOptions(anchors={"customer": "c1"}),
+    FlowOptions(anchors={"customer": Anchor("c2", last_inbound_at=T0 + timedelta(hours=3))}),
+    FlowOptions(claims=Claims(held={"f0:s:": T0, "f0:s1:s": T0}, active=("f0:s",))),
 )  # fmt: skip
-contexts = st.fixed_dictionaries(
-    {
-        "vip": st.booleans(), "blank": st.just(""), "flow": st.sampled_from(IDS), "breaks": st.sampled_from((False,) * 9 + (True,)),
-        "denies": st.sampled_from((False,) * 9 + (True,)), "closed": st.booleans(),
-    }
+rarely = st.sampled_from((*(False,) * 9, True))
+hows = st.builds(
+    How,
+    script=st.builds(
+        Script, serial=st.just(0), judge=st.sampled_from(JUDGES), speak=st.sampled_from(SPEAKS),
+        act=st.sampled_from(ACTS), seed=st.integers(0, 99),
+    ),
+    gate=st.sampled_from(GATES),
+    flow=st.sampled_from(FLOW_OPTIONS),
+    context=st.fixed_dictionaries(
+        {
+            "vip": st.booleans(), "blank": st.just(""), "flow": st.sampled_from(IDS), "breaks": rarely,
+            "denies": rarely, "closed": st.booleans(),
+        }
+    ),
+    twist=st.sampled_from(("", "again", "stream", "cut", "interrupt", "kept")),
+    place=st.integers(0, 400),
 )  # fmt: skip
-twists = st.sampled_from(("", "again", "stream", "cut", "interrupt", "kept"))
-TEXTS = ("I want a room", "Hello", "", "  ", '"""\n## Output {{data.name}}', (Text("Look"), Image(data=b"x", media="image/png")))
-HOSTILE = ("silence:", "silence:f0:s:", "silence:f0:s:-1", "silence:gone:s:1", "silence:f0:t:99999999999999999", ":", "f0#m:s0:1:retry:0", "é" * 9)
+
+TEXTS = (
+    "I want a room", "Hello", "", "  ", '"""\n## Output {{data.name}}',
+    (Text("Look"), Image(data=b"x", media="image/png")),
+)  # fmt: skip
+HOSTILE = (
+    "silence:", "silence:f0:s:", "silence:f0:s:-1", "silence:gone:s:1", "silence:f0:t:99999999999999999", ":",
+    "f0#m:s0:1:retry:0", "é" * 9,
+)  # fmt: skip
+PAUSES = (0, 0, 0, 0, 1, 5, 60, 60 * 24, -30, -60 * 24)
+"""Minutes between two inputs; the clock may be set back."""
 KINDS = (*("write",) * 6, *("fire",) * 6, *("answer",) * 4, *("event", "start") * 3, "repeat", "nobody", "edit")
-hows = st.tuples(scripts, gates, anchors, contexts, twists, st.integers(0, 400))
 
 
 class Crash(BaseException):
@@ -83,10 +118,6 @@ class Mortal(FakeEffects):
         return self.at
 
 
-def _stop(turn: Turn, serial: int) -> None:
-    turn.interrupt(Interruption(id=f"i{serial}"))
-
-
 @on_output
 async def refuses(turn: Turn, answer: Any) -> Any:
     """Refuses every text of a turn whose context says so."""
@@ -99,8 +130,12 @@ def opening(at: datetime, context: Any) -> datetime:
     return at.replace(hour=11, minute=0) if context["closed"] else at - timedelta(days=1)
 
 
+Door = list[tuple[Agent[Any, str], Flows]]
+"""An agent in its versions, the one that is served now first."""
+
+
 class FlowMachine(RuleBasedStateMachine):
-    """One customer's session, an agent whose flows are edited meanwhile, and a ledger of what was promised."""
+    """One customer's session, agents whose flows are edited meanwhile, and a ledger of what was promised."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,26 +143,30 @@ class FlowMachine(RuleBasedStateMachine):
         self.effects, self.model = Mortal(T0), Improviser()
         self.session: Session | None = None
         self.ledger = Ledger()
+        self.doors: list[Door] = []
         self.serial, self.shift = 0, timedelta()
-        self.taken: list[tuple[Input, Any]] = []
-        self.script = Script(0)
+        self.taken: list[tuple[int, Input, How]] = []
 
     def teardown(self) -> None:
         if self.session is not None:
-            told = refold(self.session.key, self.ledger.entries, Folds(self.agent.plan.folds.all), digest_key=self.session.digest_key)
-            assert dumps_session(told) == dumps_session(self.session)
+            folds = Folds(self.doors[0][0][0].plan.folds.all)
+            again = refold(self.session.key, self.ledger.entries, folds, digest_key=self.session.digest_key)
+            assert dumps_session(again) == dumps_session(self.session)
         self.loop.close()
 
-    @initialize(flows=flow_sets(), data=st.data(), idle=idles, lone=st.sampled_from(("start", "score")), strict=st.booleans())
-    def begin(self, flows: tuple[Flow, ...], data: st.DataObject, idle: Any, lone: Any, strict: bool) -> None:
-        """An agent, and another one after an edit of its flows."""
-        self.agents = [self._agent(some, idle, lone, [refuses] if strict else []) for some in (flows, data.draw(edited_flows(flows)))]
-        self.agent, self.flows = self.agents[0]
+    @initialize(data=st.data(), is_shared=st.sampled_from((False, False, True)))
+    def begin(self, data: st.DataObject, is_shared: bool) -> None:
+        """One agent, or two that share the session; each as it is, and after an edit of its flows."""
+        for name in ("f", "g") if is_shared else ("f",):
+            flows = data.draw(flow_sets(name))
+            how = {"idle": data.draw(idles), "lone_flow": data.draw(st.sampled_from(("start", "score"))), "name": name}
+            features = [refuses] if data.draw(st.booleans()) else []
+            self.doors.append([self._agent(some, features, how) for some in (flows, data.draw(edited_flows(flows)))])
 
-    def _agent(self, flows: tuple[Flow, ...], idle: Any, lone: Any, features: Any) -> tuple[Agent[Any, str], Flows]:
+    def _agent(self, flows: tuple[Flow, ...], features: list[Any], how: Any) -> tuple[Agent[Any, str], Flows]:
         director = Flows(
-            *flows, fields=FIELDS, actions=[self.model.action()], events=EVENTS, conditions=CONDITIONS, idle=idle,
-            business_hours=opening, lone_flow=lone,
+            *flows, fields=FIELDS, actions=[self.model.action()], events=EVENTS, conditions=CONDITIONS,
+            business_hours=opening, **how,
         )  # fmt: skip
         agent: Agent[Any, str] = Agent(
             self.model, name="Ana", tools=self.model.tools(), rounds=ROUNDS, director=director, features=features
@@ -136,76 +175,86 @@ class FlowMachine(RuleBasedStateMachine):
 
     # ---- one input
 
-    def take(self, input: Input, how: Any) -> None:
+    def take(self, door: int, input: Input, how: How) -> None:
         """Takes an input, perhaps not only once, and keeps what came of it."""
-        script, gate, more, context, twist, place = how
-        self.script = msgspec.structs.replace(script, serial=self.serial)
-        options = [option for option in (gate, more) if option is not None]
-        order = {"context": context, "options": options, "effects": self.effects}
-        if twist == "cut":
-            self.effects.left = place
+        agent, flows = self.doors[door][0]
+        script = replace(how.script, serial=self.serial)
+        if how.twist == "cut":
+            self.effects.left = how.place
             with suppress(Crash):
-                self._attempt(input, order)
+                self._attempt(agent, script, input, how)
             self.effects.left = -1
-        if twist == "interrupt":
-            got = self._interrupted(input, order, place)
+        if how.twist == "interrupt":
+            got = self._interrupted(agent, script, input, how)
         else:
-            got = self._attempt(input, order)
+            got = self._attempt(agent, script, input, how)
         requests, acted = self.model.requests, self.model.acted
-        if twist in ("again", "cut"):
-            assert told(self._attempt(input, order)) == told(got)
-        elif twist == "kept":
-            assert told(self._attempt(input, order, is_stored=True)) == told(got)
-        elif twist == "stream":
-            assert essence(self._attempt(input, order, streams=True)) == essence(got)
-        self.ledger.check_calls(input, gate, got, requests, rounds=ROUNDS, context=context)
+        if how.twist in ("again", "cut", "kept"):
+            again = self._attempt(agent, script, input, how, is_stored=how.twist == "kept")
+            assert told(again) == told(got), "the same input on the same session gives the same turn"
+        elif how.twist == "stream":
+            assert essence(self._attempt(agent, script, input, how, streams=True)) == essence(got)
+        self.ledger.check_calls(input, how.gate, got, requests, breaks=how.context["breaks"])
         result = getattr(got, "result", None) if isinstance(got, Exception) else got
         if result is None:
             return
-        self.ledger.keep(self.flows, self.session, input, result, gate, acted, self.effects.at)
+        self.ledger.keep(flows, self.session, input, result, gate=how.gate, acted=acted, now=self.effects.at, door=door)
         if result.changed:
             self.session = result.session
             if isinstance(input, (Said, Happened, Started)) and input.key:
-                self.taken.append((input, more))
+                self.taken.append((door, input, how))
         if self.session is not None:
-            self.ledger.check_state(self.flows, self.session, self.effects.at, context, more)
+            context = {**how.context, "breaks": False}  # where no turn runs, a condition that breaks is its caller's
+            options = () if how.flow is None else (how.flow,)
+            pending = flows.pending_wakes(self.session, now=self.effects.at, context=context, options=options)
+            self.ledger.check_state(flows, self.session, pending, door=door)
 
-    def _attempt(self, input: Input, order: Any, *, streams: bool = False, is_stored: bool = False) -> Any:
+    def _attempt(
+        self, agent: Agent[Any, str], script: Script, input: Input, how: How, *, streams: bool = False,
+        is_stored: bool = False,
+    ) -> Any:  # fmt: skip
         """One take of an input. Nothing of it but its result remains."""
         self.effects.names = 0
-        self.model.begin(self.script, self.effects.at)
-        session = self.session
-        if is_stored and session is not None:
-            session = unpack(pack(session))
-        return self.loop.run_until_complete(self._taken(input, session or "s", order, streams=streams))
+        self.model.begin(script, self.effects.at)
+        session = unpack(pack(self.session)) if is_stored and self.session is not None else self.session
 
-    async def _taken(self, input: Input, session: Any, order: Any, *, streams: bool) -> Any:
-        try:
+        async def run() -> Any:
+            order: Any = {
+                "session": session or "s", "context": how.context, "options": how.options, "effects": self.effects
+            }  # fmt: skip
             if not streams:
-                return await self.agent.turn(input, session=session, **order)
-            reading = self.agent.turn_stream(input, session=session, **order)
-            async for _ in reading:
-                pass
-            return await reading.result()
-        except (ModelError, FeatureFailed) as error:
-            return error
+                return await agent.turn(input, **order)
+            reading = agent.turn_stream(input, **order)
+            text = "".join([delta.text async for delta in reading if isinstance(delta, TextDelta)])
+            result = await reading.result()
+            assert all(message.text in text for message in result.messages), "what is said is streamed"
+            return result
 
-    def _interrupted(self, input: Input, order: Any, place: int) -> Any:
-        """Somebody stops the turn while it waits for a model or a tool, if it does so that often."""
-        turns: list[Turn] = []
-        self.model.begin(self.script, self.effects.at)
-        self.model.moments = place % 12
-        self.model.trip = lambda: _stop(turns[0], self.serial)
-        context, options = order["context"], tuple(order["options"])
-        asked = Order(input=input, session=self.session or SessionKey("s"), context=context, options=options, began=turns.append)
+        return self._run(run())
+
+    def _run(self, turn: Any) -> Any:
+        """What a turn comes to: its result, or the error that it may raise."""
 
         async def run() -> Any:
             try:
-                return await take(self.agent.plan, asked, self.effects)
+                return await turn
             except (ModelError, FeatureFailed) as error:
                 return error
 
         return self.loop.run_until_complete(run())
+
+    def _interrupted(self, agent: Agent[Any, str], script: Script, input: Input, how: How) -> Any:
+        """Somebody stops the turn while it waits for a model or a tool, if it does so that often."""
+        turns: list[Turn] = []
+        self.model.begin(script, self.effects.at)
+        self.model.moments = how.place % 12
+        self.model.trip = lambda: self._stop(turns[0])
+        session = self.session or SessionKey("s")
+        order = Order(input=input, session=session, context=how.context, options=how.options, began=turns.append)
+        return self._run(take(agent.plan, order, self.effects))
+
+    def _stop(self, turn: Turn) -> None:
+        turn.interrupt(Interruption(id=f"i{self.serial}"))
 
     # ---- inputs
 
@@ -216,54 +265,63 @@ class FlowMachine(RuleBasedStateMachine):
         return f"k{self.serial}"
 
     @rule(kind=st.sampled_from(KINDS), how=hows, which=st.integers(0, 40))
-    def go_on(self, kind: str, how: Any, which: int) -> None:
+    def go_on(self, kind: str, how: How, which: int) -> None:
         """Some time passes, or the clock is set back; then the next input, or an edit of the flows.
 
         Where there is nothing to fire or to answer the customer writes.
         """
         question = None if self.session is None else self.session.question
-        self.shift += timedelta(minutes=(0, 0, 0, 0, 1, 5, 60, 60 * 24, -30, -60 * 24)[which % 10])
+        self.shift += PAUSES[which % len(PAUSES)] * MINUTE
+        door = which % len(self.doors)
         if kind == "edit":  # or undo that
-            self.agents.reverse()
-            self.agent, self.flows = self.agents[0]
+            self.doors[door].reverse()
         elif kind == "fire" and self.ledger.armed:
-            self.take(self._due(which), how)
+            self._fire(which, how)
         elif kind == "answer" and question is not None:
-            self.tick()
+            if which % 4:  # or in the moment of the question
+                self.tick()
             key = "s:old/q0" if which == 40 else question.key
-            self.take(Answered(key, approved=(True, False, None)[which % 3], value={"when": "now"}, by="ana"), how)
+            given = Answered(key, approved=(True, False, None)[which % 3], value={"when": "now"}, by="ana")
+            self.take(self.ledger.asker, given, how)
         elif kind == "repeat" and self.taken:
-            self.tick()
-            input, options = self.taken[which % len(self.taken)]
-            script, gate, _, *rest = how
-            self.ledger.is_repeat = True
-            self.take(input, (script, gate, options, *rest))
-            self.ledger.is_repeat = False
-        elif kind == "nobody":
-            self.tick()
-            keys = [*HOSTILE, *self.ledger.fired[-4:], *self.ledger.armed]
-            self.take(Woke(keys[which % len(keys)]), how)
-        elif kind == "event":
-            names = (*tuple(EVENTS) * 4, "undeclared")
-            payload = (None, {"quote": "x"}, [1])[which % 3]
-            self.take(Happened(names[which % len(names)], key=self.tick(), payload=payload, hop=(0, 0, 0, 4, 5)[which % 5]), how)
-        elif kind == "start":
-            ids = [*(flow.id for flow in self.flows.declared), "nowhere"]
-            self.take(Started(ids[which % len(ids)], key=self.tick(), input=(None, {"quote": "y"})[which % 2]), how)
+            self._repeat(which, how)
+        elif kind in ("nobody", "event", "start"):
+            self.take(door, self._other(kind, which, self.doors[door][0][1].declared), how)
         else:
-            key, late = self.tick(), (None, None, -3600, 3600)[which % 4]
-            at = None if late is None else self.effects.at + timedelta(seconds=late)
-            self.take(Said(TEXTS[which % len(TEXTS)], key=key if which % 5 else None, at=at), how)
+            key, late = self.tick(), (None, None, -60, 60)[which % 4]
+            at = None if late is None else self.effects.at + late * MINUTE
+            self.take(door, Said(TEXTS[which % len(TEXTS)], key=key if which % 5 else None, at=at), how)
 
-    def _due(self, which: int) -> Woke:
-        """One of the wakes that are armed, when it is due."""
+    def _fire(self, which: int, how: How) -> None:
+        """One of the wakes that are armed comes due."""
         wakes = sorted(self.ledger.armed.items(), key=lambda item: item[1])
-        key, at = wakes[which % len(wakes)]
+        key, (at, door) = wakes[which % len(wakes)]
         self.tick()
         if at > self.effects.at:
-            self.shift += timedelta(minutes=1 + (at - self.effects.at) // timedelta(minutes=1))
+            self.shift += (1 + (at - self.effects.at) // MINUTE) * MINUTE
             self.tick()
-        return Woke(key)
+        self.take(door, Woke(key), how)
+
+    def _repeat(self, which: int, how: How) -> None:
+        """An input that was taken comes again, with the options that it came with."""
+        door, input, first = self.taken[which % len(self.taken)]
+        self.tick()
+        self.ledger.is_repeat = True
+        self.take(door, input, How(how.script, how.gate, first.flow, how.context, how.twist, how.place))
+        self.ledger.is_repeat = False
+
+    def _other(self, kind: str, which: int, flows: Sequence[Flow]) -> Input:
+        """A wake for nobody, an event, or a start by hand."""
+        key = self.tick()
+        if kind == "nobody":
+            keys = [*HOSTILE, *self.ledger.fired[-4:]]
+            return Woke(keys[which % len(keys)])
+        if kind == "event":
+            names = (*tuple(EVENTS) * 4, "undeclared")
+            payload = (None, {"quote": "x"}, [1])[which % 3]
+            return Happened(names[which % len(names)], key=key, payload=payload, hop=(0, 0, 0, 4, 5)[which % 5])
+        ids = [*(flow.id for flow in flows), "nowhere"]
+        return Started(ids[which % len(ids)], key=key, input=(None, {"quote": "y"})[which % 2])
 
 
 def told(got: Any) -> Any:
@@ -274,8 +332,8 @@ def told(got: Any) -> Any:
         return None
     session = None if got.session is None else dumps_session(got.session)
     return (
-        got.status, got.changed, session, msgspec.json.encode(got.entries), got.messages, got.wakes, got.disarmed, got.lines,
-        got.llm_calls, got.question,
+        got.status, got.changed, session, msgspec.json.encode(got.entries), got.messages, got.wakes, got.disarmed,
+        got.lines, got.llm_calls, got.question,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, get_args
 
@@ -25,7 +25,16 @@ KINDS = get_args(ErrorKind)
 JUDGES = (*("helps", "helps", "eager") * 6, "garbage", "odd", *KINDS[:6])
 SPEAKS = (*("fields", "fields", "plain", "tools") * 6, "written", "blank", "garbage", "cut", *KINDS)
 ACTS = ("ok", "ok", "spoke", "data", "skipped", "failed", "raises", "defer", "odd defer", "asks", "odd", "none")
-GARBAGE = ("", "no idea", "{", '{"flows": [1, 2]', '{"message": {"deep": 1}}', "[]", '{"fields": null, "flows": "x"}', "```")
+GARBAGE = (
+    "",
+    "no idea",
+    "{",
+    '{"flows": [1, 2]',
+    '{"message": {"deep": 1}}',
+    "[]",
+    '{"fields": null, "flows": "x"}',
+    "```",
+)
 SCORES = (0, 39, 40, 54, 55, 90, 100, "70", None, -1, 1e9)
 
 
@@ -40,7 +49,7 @@ class Script(Struct, frozen=True):
 
     def dice(self, *about: object) -> Random:
         """Chance that is the same whenever the same is asked."""
-        return Random(f"{self.serial}/{self.seed}/{about}")
+        return Random(f"{self.serial}/{self.seed}/{about}")  # noqa: S311 - nothing is kept secret with it
 
 
 def _nothing() -> None:
@@ -67,7 +76,7 @@ class Improviser:
     """A model in the mood of its script; `begin` lets it start anew. ``requests`` are those since then."""
 
     def __init__(self) -> None:
-        self.script, self.now = Script(0), datetime.min
+        self.script, self.now = Script(0), datetime.min.replace(tzinfo=UTC)
         self.requests: list[Request] = []
         self.acted: list[tuple[str, str]] = []
         self.moments, self.trip = 0, _nothing
@@ -125,7 +134,12 @@ class Improviser:
         assert request.shape is not None
         told: Any = made_up(request.shape.schema, dice)
         if mood == "odd":
-            told = {"flows": {"nobody": 100}, "mentions": {"f0": 1}, "fields": {"nothing": 1, "name": "Ana"}, "branches": {"q9": True}}
+            told = {
+                "flows": {"nobody": 100},
+                "mentions": {"f0": 1},
+                "fields": {"nothing": 1, "name": "Ana"},
+                "branches": {"q9": True},
+            }
         if mood == "eager":
             told["flows"] = dict.fromkeys(told.get("flows", {}), 100)
             told["mentions"] = dict.fromkeys(told.get("mentions", {}), True)
@@ -141,7 +155,7 @@ class Improviser:
         words = "" if mood == "blank" else f"Reply {self.script.serial}.{place}, and so on and so on."
         if mood == "plain" or request.shape is None:
             return words
-        told: Any = {**made_up(request.shape.schema, dice), "message": words}  # type: ignore[dict-item]  # an object's schema makes a mapping
+        told: Any = {**made_up(request.shape.schema, dice), "message": words}
         if mood == "written":
             told["toolCalls"] = [{"toolName": dice.choice(["look", "book"]), "arguments": "{}"}]
         return dumps(told).decode()
@@ -169,7 +183,7 @@ class Improviser:
 
     async def _ask(self, ctx: ToolContext[Any]) -> Any:
         dice = self.script.dice("ask")
-        how = dice.choice(["hold", "hold", "answer", "drop"])
+        how: Any = dice.choice(["hold", "hold", "answer", "drop"])
         answer = await ctx.ask(Ask("May it?", on_message=how, fields=(AskField("when"),)))
         return "booked" if answer.approved else "not booked"
 
@@ -188,6 +202,7 @@ class Improviser:
             raise LookupError("it broke")
         return {
             "ok": Ok("done"), "spoke": Ok(spoke=True), "skipped": Skipped("no need"), "failed": Failed("no way"),
-            "data": ToolResult("x", data={"age": 7, "name": ""}), "defer": Defer(dice.choice(["0s", "1m", "2h"]), "later"),
+            "data": ToolResult("x", data={"age": 7, "name": ""}),
+            "defer": Defer(dice.choice(["0s", "1m", "2h"]), "later"),
             "odd defer": Defer("soon"), "odd": object(), "none": None,
         }[how]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ from onrecord.flows import (
 )
 from onrecord.flows.predicates import PredContext
 
-__all__ = ("CONDITIONS", "EVENTS", "FIELDS", "IDS", "MAX_ASKS", "edited_flows", "flow_sets", "idles")
+__all__ = ("CONDITIONS", "COOLDOWN", "EVENTS", "FIELDS", "IDS", "MAX_ASKS", "edited_flows", "flow_sets", "idles")
 
 FIELDS: Mapping[str, Field] = {
     "name": Field(type="string", ask="Ask who it is, {{data.name}}."),
@@ -45,6 +46,7 @@ EVENTS = {"paid": Event(), "wrote": Event(direction="inbound"), "sent": Event(di
 IDS = ("f0", "f1", "f2", "f:3 é#")
 """Flow ids: the last one as hostile as they may be."""
 MAX_ASKS = 2
+COOLDOWN = timedelta(hours=1)
 
 
 def _vip(ctx: PredContext) -> bool:
@@ -71,7 +73,7 @@ gates = st.sampled_from(_GATES)
 maybe_gates = st.one_of(st.none(), st.none(), st.none(), gates)
 slugs = st.sampled_from(tuple(FIELDS))
 some_slugs = st.lists(slugs, max_size=2, unique=True).map(tuple)
-repeats = st.sampled_from(("once", "always", "always", Cooldown("1h")))
+repeats = st.sampled_from(("once", "always", "always", Cooldown(COOLDOWN)))
 texts = st.sampled_from(
     (*("Hi {{data.name}}.", "You said {{input.quote}}, {{context.blank}}?", "Line.") * 3, "{{context.blank}}")
 )
@@ -80,19 +82,20 @@ tools = st.sampled_from((None, None, (), ("look",), ("book", "look")))
 idles = st.sampled_from((Idle(), Idle("Help.", tools=()), "silent"))
 
 
+def _one(draw: st.DrawFn, *choices: Any) -> Any:
+    return draw(st.sampled_from(choices))
+
+
 @st.composite
 def _targets(draw: st.DrawFn, ids: tuple[str, ...], *, must: bool = False) -> Any:
     """Where a step leads: mostly on, sometimes anywhere."""
-    kind = draw(st.sampled_from(("to",) if must else ("", "", "", "to")))
-    if not kind:
+    if not must and _one(draw, True, True, True, False):
         return None
-    leads = draw(st.sampled_from(("step", "step", "end", "goto", "chain")))
+    leads = _one(draw, "step", "step", "end", "goto", "chain")
     if leads == "end":
         return "end"
     if leads == "chain":
-        return Chain(
-            draw(st.sampled_from((*IDS, "nowhere", "{{context.flow}}"))), input=draw(st.sampled_from((None, {"quote": "q"})))
-        )
+        return Chain(_one(draw, *IDS, "nowhere", "{{context.flow}}"), input=_one(draw, None, {"quote": "q"}))
     step = draw(st.sampled_from(ids))
     return step if leads == "step" else Goto(step, clear=draw(some_slugs))
 
@@ -100,10 +103,12 @@ def _targets(draw: st.DrawFn, ids: tuple[str, ...], *, must: bool = False) -> An
 @st.composite
 def _branches(draw: st.DrawFn, ids: tuple[str, ...], *, by_code: bool = False) -> tuple[Branch, ...]:
     out = []
-    for _ in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
+    for _ in range(_one(draw, 0, 0, 0, 1, 2)):
         then = draw(_targets(ids, must=True))
         gate = draw(gates) if by_code or draw(st.booleans()) else None
-        out.append(Branch("", only_if=gate, then=then) if gate is not None else Branch("Is it {{data.name}}?", then=then))
+        out.append(
+            Branch("", only_if=gate, then=then) if gate is not None else Branch("Is it {{data.name}}?", then=then)
+        )
     return tuple(out)
 
 
@@ -111,48 +116,50 @@ def _branches(draw: st.DrawFn, ids: tuple[str, ...], *, by_code: bool = False) -
 def _steps(draw: st.DrawFn, id: str, ids: tuple[str, ...]) -> Any:
     """One step of any kind."""
     to = _targets(ids)
-    kind = draw(st.sampled_from(("talk", "collect", "collect", "say", "do", "wait", "event", "if")))
+    kind = _one(draw, "talk", "collect", "collect", "say", "do", "wait", "event", "if")
     then = draw(to)
     if kind == "talk":
         return Talk(draw(prompts), id=id, tools=draw(tools), branches=draw(_branches(ids)), then=then)
     if kind == "collect":
         return Collect(
-            *draw(st.lists(slugs, min_size=1, max_size=2, unique=True)), id=id, prompt=draw(st.sampled_from(("", "Ask."))),
-            question=draw(st.sampled_from(("", "", "What is it, {{data.name}}?"))), max_asks=draw(st.sampled_from((1, MAX_ASKS))),
+            *draw(st.lists(slugs, min_size=1, max_size=2, unique=True)), id=id, prompt=_one(draw, "", "Ask."),
+            question=_one(draw, "", "", "What is it, {{data.name}}?"), max_asks=_one(draw, 1, MAX_ASKS),
             tools=draw(tools), branches=draw(_branches(ids)), then=then,
         )  # fmt: skip
     if kind == "say":
         return Say(
-            draw(texts), id=id, once=draw(st.booleans()), media=draw(st.sampled_from((None, None, "photo"))),
-            after_ms=draw(st.sampled_from((0, 0, 500))), then=then,
+            draw(texts), id=id, once=draw(st.booleans()), media=_one(draw, None, None, "photo"),
+            after_ms=_one(draw, 0, 0, 500), then=then,
         )  # fmt: skip
     if kind == "do":
-        return Do("act", id=id, args={"text": "{{data.name}}", "deep": [{"x": "{{input.quote}}"}]}, on_fail=draw(to), then=then)
+        args = {"text": "{{data.name}}", "deep": [{"x": "{{input.quote}}"}]}
+        return Do("act", id=id, args=args, on_fail=draw(to), then=then)
     if kind == "wait":
         return Wait(
-            draw(st.sampled_from(("0s", "5s", "10s", "2m", "24h"))), id=id, business_hours=draw(st.booleans()), else_=draw(to),
-            branches=draw(_branches(ids, by_code=True)), then=then,
+            _one(draw, "0s", "5s", "10s", "2m", "24h"), id=id, business_hours=draw(st.booleans()),
+            else_=draw(_targets(ids, must=draw(st.booleans()))), branches=draw(_branches(ids, by_code=True)),
+            then=then,
         )  # fmt: skip
     if kind == "event":
-        up_to = draw(st.sampled_from(("1h", "30d")))
+        up_to = _one(draw, "1h", "30d")
         return WaitEvent(draw(st.sampled_from(tuple(EVENTS))), id=id, up_to=up_to, else_=draw(to), then=then)
     return If(draw(gates), id=id, else_=draw(_targets(ids, must=True)), then=then)
 
 
 @st.composite
 def _triggers(draw: st.DrawFn) -> Any:
-    kind = draw(st.sampled_from(("message", "message", "open", "mention", "silence", "event")))
+    kind = _one(draw, "message", "message", "open", "mention", "silence", "event")
     how: dict[str, Any] = {"repeat": draw(repeats), "only_if": draw(maybe_gates)}
     if kind == "message":
         return OnMessage("wants it", "{{data.name}}", "!is rude", **how)
     if kind == "open":
         return OnMessage(**how)
     if kind == "mention":
-        phrases = draw(st.sampled_from(((), ("a rival",))))
-        return OnMention(*phrases, extract=draw(st.sampled_from(({}, {"quote": Field(type="string")}))), **how)
+        phrases = _one(draw, (), ("a rival",))
+        return OnMention(*phrases, extract=_one(draw, {}, {"quote": Field(type="string")}), **how)
     if kind == "silence":
-        return OnSilence(draw(st.sampled_from(("1m", "24h"))), business_hours=draw(st.booleans()), **how)
-    after = draw(st.sampled_from((None, None, "0s", "2h")))
+        return OnSilence(_one(draw, "1m", "24h"), business_hours=draw(st.booleans()), **how)
+    after = _one(draw, None, None, "0s", "2h")
     return OnEvent(draw(st.sampled_from(tuple(EVENTS))), after=after, business_hours=draw(st.booleans()), **how)
 
 
@@ -160,17 +167,18 @@ def _triggers(draw: st.DrawFn) -> Any:
 def _flows(draw: st.DrawFn, id: str) -> Flow:
     ids = tuple(f"s{n}" for n in range(draw(st.integers(1, 4))))
     return Flow(
-        id, on=draw(st.lists(_triggers(), min_size=draw(st.sampled_from((0, 1, 1))), max_size=2)), steps=[draw(_steps(one, ids)) for one in ids],
-        anchor=draw(st.sampled_from(("session", "session", "customer"))), while_=draw(maybe_gates), collect=draw(some_slugs),
-        clear_on_start=draw(st.sampled_from(((), (), ("name", "ok")))), on_end=draw(st.sampled_from(("end", "end", "stay", "reset"))),
+        id, on=draw(st.lists(_triggers(), min_size=_one(draw, 0, 1, 1), max_size=2)),
+        steps=[draw(_steps(one, ids)) for one in ids], anchor=_one(draw, "session", "session", "customer"),
+        while_=draw(maybe_gates), collect=draw(some_slugs),
+        clear_on_start=_one(draw, (), (), ("name", "ok")), on_end=_one(draw, "end", "end", "stay", "reset"),
         tools=draw(tools),
     )  # fmt: skip
 
 
 @st.composite
-def flow_sets(draw: st.DrawFn) -> tuple[Flow, ...]:
-    """The flows of one agent."""
-    return tuple(draw(_flows(id)) for id in IDS[: draw(st.sampled_from((4, 3, 2, 1)))])
+def flow_sets(draw: st.DrawFn, name: str) -> tuple[Flow, ...]:
+    """The flows of one agent, whose ids begin with its name."""
+    return tuple(draw(_flows(f"{name}{id[1:]}")) for id in IDS[: _one(draw, 4, 3, 2, 1)])
 
 
 @st.composite
@@ -178,7 +186,7 @@ def edited_flows(draw: st.DrawFn, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
     """The same flows after somebody edited them: flows and steps are gone, or are something else under the same id."""
     out = []
     for flow in flows:
-        fate = draw(st.sampled_from(("same", "gone", "steps", "steps", "new")))
+        fate = _one(draw, "same", "gone", "steps", "steps", "new")
         if fate == "new":
             out.append(replace(draw(_flows(flow.id)), anchor=flow.anchor))  # another one would make other claims
         elif fate == "steps":
@@ -191,10 +199,12 @@ def edited_flows(draw: st.DrawFn, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
 @st.composite
 def _edited(draw: st.DrawFn, flow: Flow) -> Flow:
     ids = tuple(step.id for step in flow.steps)
-    fates = {id: draw(st.sampled_from(("kept", "kept", "gone", "new"))) for id in ids}
+    fates = {id: _one(draw, "kept", "kept", "gone", "new") for id in ids}
     kept = tuple(id for id in ids if fates[id] != "gone") or ids[:1]
-    steps = [draw(_steps(s.id, kept)) if fates[s.id] == "new" else _rewired(s, kept) for s in flow.steps if s.id in kept]
-    return replace(flow, steps=tuple(steps), on_end=draw(st.sampled_from(("end", "stay", "reset"))))
+    steps = [
+        draw(_steps(s.id, kept)) if fates[s.id] == "new" else _rewired(s, kept) for s in flow.steps if s.id in kept
+    ]
+    return replace(flow, steps=tuple(steps), on_end=_one(draw, "end", "stay", "reset"))
 
 
 def _rewired(step: Any, kept: tuple[str, ...]) -> Any:

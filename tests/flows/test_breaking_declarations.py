@@ -238,8 +238,8 @@ def test_anything_given_anywhere_is_taken_or_refused(place: str, name: str) -> N
         ({"instructions": ["Be brief."]}, "agent: instructions[0] must be a FlowInstruction, got string", ""),
         ({"instructions": "Be brief."}, "instructions must be a list, got string", "FlowInstruction("),
         (
-            {"instructions": [FlowInstruction("x", kind="allways")]},  # type: ignore[arg-type]  # wrong on purpose
-            'agent: unknown kind "allways" in instructions[0]',
+            {"instructions": [FlowInstruction("x", kind="alwaysly")]},  # type: ignore[arg-type]  # wrong on purpose
+            'agent: unknown kind "alwaysly" in instructions[0]',
             "should",
         ),
         ({"idle": "silnet"}, 'idle must be an Idle or "silent", got "silnet"', "Idle("),
@@ -311,3 +311,21 @@ def test_a_thousand_flows_are_built_and_found() -> None:
     built(*many)
     with pytest.raises(FlowInvalid, match=r'flow "f7" is declared twice'):
         built(*many, Flow("f7"))
+
+
+@pytest.mark.parametrize(
+    "flow", [Flow("f", on=[OnSilence("0s")], steps=[HI]), Flow("f", on=[OnSilence(timedelta(0))], steps=[HI])]
+)
+def test_a_silence_has_a_length(flow: Flow) -> None:
+    """Otherwise it would follow every word at once, and its own words too, for ever."""
+    with pytest.raises(FlowInvalid, match=r"trigger #1: silence has no length"):
+        built(flow)
+    built(Flow("f", on=[OnSilence("1s")], steps=[HI]))
+
+
+def test_a_line_may_be_delayed_by_what_an_outbox_takes() -> None:
+    """A longer one would be refused where its turn is stored, and the turn with it."""
+    longest = 50 * 365 * 86_400_000
+    built(Flow("f", steps=[Say("x", id="s", after_ms=longest)]))
+    with pytest.raises(FlowInvalid, match=r'step "s": after_ms must be a whole number of at most 1576800000000'):
+        built(Flow("f", steps=[Say("x", id="s", after_ms=longest + 1)]))

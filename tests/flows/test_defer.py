@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -70,3 +70,26 @@ def test_a_stated_wait_counts_when_it_is_longer() -> None:
 def test_a_claim_stops_a_flow(age: timedelta | None, cooldown: timedelta | None, code: str | None) -> None:
     """For ever, or until its cooldown has passed."""
     assert blocked(None if age is None else T0 - age, T0, cooldown=cooldown) == code
+
+
+@pytest.mark.parametrize("after", [float("nan"), float("inf"), 1e300, 1e9, -5.0, "5", True])
+def test_a_wait_that_nobody_can_wait_is_none(after: Any) -> None:
+    """Models may be anybody's: what one says of waiting costs no turn, and the ladder stands."""
+    told = failure_of(ModelError("m", kind="rate", retry_after=after))
+    at = retry_at(told, 0, T0)
+    assert at is not None
+    assert at == T0 + LADDER[0]
+
+
+def test_an_end_of_a_limit_must_be_an_instant_within_a_year() -> None:
+    """One without an offset is none; one beyond a year is asked about again by then."""
+    naive = failure_of(ModelError("m", kind="quota", reset_at=datetime(2026, 9, 21)))  # noqa: DTZ001 - naive on purpose
+    assert (naive.reset_at, naive.retryable) == (None, False)
+    far = failure_of(ModelError("m", kind="quota", reset_at=datetime.max.replace(tzinfo=UTC)))
+    assert retry_at(far, 0, T0) == T0 + timedelta(days=366)
+
+
+def test_a_kind_of_failure_that_is_new_counts_as_unknown() -> None:
+    """An adapter of another version may have one."""
+    kind: Any = "solar-flare"
+    assert failure_of(ModelError("m", kind=kind)) == failure_of(ModelError("m", kind="unknown"))

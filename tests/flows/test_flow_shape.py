@@ -127,7 +127,7 @@ def test_what_cannot_work_is_refused_with_its_place(flow: Json, told: str) -> No
 @pytest.mark.parametrize(
     ("flow", "told", "hint"),
     [
-        (spec(PROMPT, on=[{"mesage": ["x"]}]), "names no trigger kind", 'did you mean "message"?'),
+        (spec(PROMPT, on=[{"messages": ["x"]}]), "names no trigger kind", 'did you mean "message"?'),
         (spec(PROMPT, on=[{"repeat": "once"}]), "names no trigger kind", "write it as its own key, such as"),
         (spec({"id": "a", "do": "close", "args": {}}), 'unknown key "args"', 'in JSON it is "with"'),
         (spec({"id": "a", "say": "x", "else_": "end"}), 'unknown key "else_"', 'there are "id", "kind", '),

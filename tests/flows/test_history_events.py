@@ -257,6 +257,13 @@ def test_r2_a_malformed_event_is_named_by_its_place(event: Any, why: str) -> Non
     assert told.value.code == "history-invalid"
 
 
+@pytest.mark.parametrize("call", [None, "book", 7, ["id"]])
+def test_a_call_is_a_mapping(call: Any) -> None:
+    """What is none is told where it is written, not in the turn that is given it."""
+    with pytest.raises(UsageError, match="a tool call is a mapping"):
+        assistant_message("x", tool_calls=[call])
+
+
 @pytest.mark.parametrize("items", ["hi", {"role": "user"}, 7, None])
 def test_a_list_is_converted(items: Any) -> None:
     """Not one item, and not a text."""

@@ -7,7 +7,7 @@ import pytest
 from onrecord.flows import Collect, Flow, FlowOptions, OnMessage, Say, Talk, Wait
 from onrecord.testing import raises
 from onrecord.turn.options import Silenced
-from tests.flows.playing import Play, keys, says, skips, starts, wakes
+from tests.flows.playing import Play, says, skips, starts, wakes
 
 pytestmark = pytest.mark.unit
 

@@ -143,6 +143,22 @@ async def test_an_action_may_ask(*, yes: bool, said: str) -> None:
     assert ends(done) == [("pay#k", "end")]
 
 
+async def test_an_action_may_ask_twice_in_one_moment() -> None:
+    """Each question is told, also where the clock has not moved, and each answer is had once."""
+    given: list[bool | None] = []
+
+    async def confirm(args: Mapping[str, Json], ctx: ToolContext[Any]) -> Ok:
+        given[:] = [(await ctx.ask(Ask("Charge?"))).approved, (await ctx.ask(Ask("Really?"))).approved]
+        return Ok()
+
+    play = Play(PAY, actions=[Tool("confirm", confirm)])
+    for asked in (await play.started("pay"), await answer(play, yes=False)):
+        assert asked.question is not None
+        assert [(each.code, each.detail) for each in asked.outcomes] == [("awaiting-answer", asked.question.key)]
+    done = await answer(play, yes=True)
+    assert (given, [m.text for m in done.messages]) == ([False, True], ["Paid."])
+
+
 async def test_runs_behind_the_one_that_asks_move_when_it_is_answered() -> None:
     """None of them is forgotten, and none acts twice."""
     seen: list[str] = []
@@ -177,6 +193,16 @@ async def test_the_idle_speaker_may_wait_for_a_person_too() -> None:
     done = await answer(play, yes=True, speak=[says("Booked.")])
     assert (said_by(done), len(ran)) == ([("Booked.", "ai", "idle:m1")], 1)
     assert lines(done) == [(None, "idle", "ok", None)]
+
+
+async def test_a_message_without_a_key_is_answered_under_that_of_its_first_moment() -> None:
+    """The call that was approved later runs, and the message has the key that it would have had at once."""
+    ran: list[str] = []
+    play = with_rule(Play(tools=[booking(ran)], idle=Idle("Help.")))
+    await play.said("Book it", key=None, speak=[[call("book")]])
+    play.clock.advance(minutes=5)
+    done = await answer(play, yes=True, speak=[says("Booked.")])
+    assert (keys(done), len(ran)) == (["idle:2026-09-20T10:00:00.000Z"], 1)
 
 
 async def test_a_dropped_question_lets_its_action_fail() -> None:

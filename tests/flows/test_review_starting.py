@@ -13,26 +13,23 @@ from onrecord.flows import (
     Anchor,
     Chain,
     Claims,
-    Collect,
     Cooldown,
     Defer,
     Do,
     Flow,
     FlowOptions,
-    Goto,
     If,
     OnEvent,
     OnMention,
     OnMessage,
     OnSilence,
     Say,
-    Talk,
     Wait,
     WaitEvent,
 )
 from onrecord.flows.flow import Event
 from onrecord.tools.tool import Tool
-from tests.flows.playing import T0, Play, after, ends, keys, line, lines, says, skips, starts, wakes
+from tests.flows.playing import T0, Play, after, ends, says, skips, starts, wakes
 
 pytestmark = pytest.mark.unit
 
@@ -303,37 +300,3 @@ async def test_a_chain_to_a_live_flow_ends_the_run_and_starts_nobody() -> None:
     await play.started("g", key="a")
     result = await play.started("f", key="b")
     assert (ends(result), skips(result)) == ([("f#b", "flow")], [("g", "f#b:n:1", "already-running")])
-
-
-# ---- caps ------------------------------------------------------------------------------------------------------------
-
-
-async def test_fifty_steps_at_once_are_not_too_many() -> None:
-    """The fifty-first is."""
-    play = Play(Flow("f", steps=[Do("notify", id=f"n{number}") for number in range(50)]))
-    assert ends(await play.started("f")) == [("f#k", "end")]
-    assert len(play.notified) == 50
-    more = Play(Flow("f", steps=[Do("notify", id=f"n{number}") for number in range(51)]))
-    result = await more.started("f")
-    assert (ends(result), len(more.notified), len(result.outcomes)) == ([("f#k", "failed")], 50, 51)
-    assert line(result, "step-loop").about["step_id"] == "n50"
-
-
-async def test_steps_are_counted_from_anew_when_a_run_moves_again() -> None:
-    """What it did before it waited, or before it spoke, is not counted."""
-    many = [Do("notify", id=f"a{number}") for number in range(49)]
-    play = Play(Flow("f", steps=[*many, Talk("Hi.", id="t"), *(Do("notify", id=f"b{n}") for n in range(50))]))
-    assert ends(await play.started("f", speak=RIGHT)) == [("f#k", "end")]
-    assert len(play.notified) == 99
-
-
-async def test_a_way_back_makes_new_visits_with_new_keys() -> None:
-    """And forgets how often was asked for what it clears."""
-    back = Goto("q", clear=["ok"])
-    flow = Flow("f", steps=[Collect("ok", id="q", max_asks=1), If({"equals": {"ok": True}}, id="g", else_=back)])
-    play = Play(flow)
-    await play.started("f", speak=RIGHT)
-    result = await play.said(key="m1", judge={"fields": {}}, speak=RIGHT)
-    assert lines(result)[:2] == [("q", "collect", "skipped", "max-asks"), ("q", "collect", "ok", None)]
-    assert (keys(result), dict(play.run("f").asked)) == (["f#k:q:2"], {"ok": 1})
-    assert dict(play.run("f").visits) == {"q": 2, "g": 1}

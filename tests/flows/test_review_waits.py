@@ -1,4 +1,4 @@
-"""Waits: what rides on a message, what parks, and what ends a wait: 10.3 to 10.5 and 19."""
+"""How many steps a run may take, and how its waits, delays and deferred actions go on: 10.3 to 10.5, 10.8 and 19."""
 
 from __future__ import annotations
 
@@ -22,13 +22,50 @@ from onrecord.flows import (
 )
 from onrecord.flows.flow import Event
 from onrecord.tools.tool import Tool
-from tests.flows.playing import Play, keys, line, lines, said_by, says, wakes
+from tests.flows.playing import Play, ends, keys, line, lines, said_by, says, wakes
 
 pytestmark = pytest.mark.unit
 
 RIGHT = [says("Right?")]
 NOTIFY = Do("notify", id="n")
 EVENTS = {"ping": Event(), "pong": Event(), "sent": Event(direction="outbound"), "called": Event(direction="inbound")}
+
+
+# ---- caps ------------------------------------------------------------------------------------------------------------
+
+
+async def test_fifty_steps_at_once_are_not_too_many() -> None:
+    """The fifty-first is."""
+    play = Play(Flow("f", steps=[Do("notify", id=f"n{number}") for number in range(50)]))
+    assert ends(await play.started("f")) == [("f#k", "end")]
+    assert len(play.notified) == 50
+    more = Play(Flow("f", steps=[Do("notify", id=f"n{number}") for number in range(51)]))
+    result = await more.started("f")
+    assert (ends(result), len(more.notified), len(result.outcomes)) == ([("f#k", "failed")], 50, 51)
+    assert line(result, "step-loop").about["step_id"] == "n50"
+
+
+async def test_steps_are_counted_from_anew_when_a_run_moves_again() -> None:
+    """What it did before it waited, or before it spoke, is not counted."""
+    many = [Do("notify", id=f"a{number}") for number in range(49)]
+    play = Play(Flow("f", steps=[*many, Talk("Hi.", id="t"), *(Do("notify", id=f"b{n}") for n in range(50))]))
+    assert ends(await play.started("f", speak=RIGHT)) == [("f#k", "end")]
+    assert len(play.notified) == 99
+
+
+async def test_a_way_back_makes_new_visits_with_new_keys() -> None:
+    """And forgets how often was asked for what it clears."""
+    back = Goto("q", clear=["ok"])
+    flow = Flow("f", steps=[Collect("ok", id="q", max_asks=1), If({"equals": {"ok": True}}, id="g", else_=back)])
+    play = Play(flow)
+    await play.started("f", speak=RIGHT)
+    result = await play.said(key="m1", judge={"fields": {}}, speak=RIGHT)
+    assert lines(result)[:2] == [("q", "collect", "skipped", "max-asks"), ("q", "collect", "ok", None)]
+    assert (keys(result), dict(play.run("f").asked)) == (["f#k:q:2"], {"ok": 1})
+    assert dict(play.run("f").visits) == {"q": 2, "g": 1}
+
+
+# ---- waits -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_short_wait_before_anything_but_a_message_parks() -> None:

@@ -24,7 +24,7 @@ SVG. Triggers are the way in; a dashed arrow starts another run. Names and texts
 SIMULATE = """\
 Talks to an agent with flows while its clock stands still, and moves only when you say so: days pass in an instant,
 and every timer and silence fires at its own time. Below each reply stands what every step came to, and why. Each
-line is a message of the customer, or a command."""
+line is a message of the customer, or a command. Tools and actions are really called: what they book, they book."""
 
 COMMANDS = """\
   /wait 24h            lets time pass: what comes due on the way happens in order, each at its own time

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from msgspec import to_builtins
+
 from onrecord.cli.reply import call_text
 from onrecord.cli.terminal import plural, quoted
 from onrecord.conversation.content import plain_text
 from onrecord.conversation.display import labelled
 from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started
 from onrecord.conversation.messages import Round
-from onrecord.jsonio import dumps
+from onrecord.jsonio import Json, dumps, loads
 from onrecord.record import kinds
-from onrecord.record.entry import Body, UnknownBody
+from onrecord.record.entry import Body, UnknownBody, kind_of
 from onrecord.session.erasure import reason_of
 
 __all__ = ("answer_text", "brief_of", "input_text", "reply_text", "request_text", "result_text", "units_shown")
@@ -21,6 +23,8 @@ __all__ = ("answer_text", "brief_of", "input_text", "reply_text", "request_text"
 
 def brief_of(body: Body) -> str:
     """What an entry says, in one line."""
+    if kind_of(body).startswith("run.") and (told := _run(body)):
+        return told
     if isinstance(body, UnknownBody):
         return bytes(body.raw).decode(errors="replace")
     tell = _BRIEFS.get(type(body))
@@ -126,7 +130,28 @@ def _cut(b: kinds.TurnInterrupted | kinds.TurnFailed) -> str:
 
 def _outcome(b: kinds.OutcomeFiled) -> str:
     line = b.line
-    return " ".join(filter(None, (line.kind, line.status, line.code, line.message)))
+    place = "/".join(str(name) for name in (line.about.get("flow_id"), line.about.get("step_id")) if name)
+    leads = f"→ {line.next}" if line.next else ""
+    return " ".join(filter(None, (place, line.kind, line.status, line.code, line.message, leads)))
+
+
+def _run(b: Body) -> str:
+    """An entry of flows: which run it is about, and where that stands or why it ended. Empty for other fields."""
+    told: Any = _read(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
+    run = told.get("run") if isinstance(told, Mapping) else None
+    if isinstance(run, str):
+        return f"{run} {told.get('reason') or ''}".rstrip()
+    if not isinstance(run, Mapping) or not isinstance(run.get("id"), str):
+        return ""
+    step = f" at {run['step_id']}" if run.get("step_id") else ""
+    return f"{run['id']} {run.get('status') or 'running'}{step}"
+
+
+def _read(raw: bytes) -> Json:
+    try:
+        return loads(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _context(b: kinds.ContextAdded) -> str:

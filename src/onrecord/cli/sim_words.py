@@ -24,10 +24,12 @@ def cause_text(input: Input, state: FlowState, session: str) -> str:
     """What a turn that starts by itself is about: ``silence, for nudge``."""
     if not isinstance(input, Woke):
         return f"again: {input_text(input)}"
+    run = next((run for run in state.runs if run.waiting is not None and run.waiting.key == input.key), None)
+    if run is not None:
+        return _wait_text(run)
     if input.key.startswith(SILENCE):
         return f"silence, for {silence_parts(input.key, session)[0]}"
-    run = next((run for run in state.runs if run.waiting is not None and run.waiting.key == input.key), None)
-    return f"{input.key}, for which no run waits any more" if run is None else _wait_text(run)
+    return f"{input.key}, for which no run waits any more"
 
 
 def _wait_text(run: Run) -> str:

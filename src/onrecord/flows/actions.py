@@ -7,10 +7,12 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from onrecord.jsonio import is_json
+from onrecord.jsonio import is_json, writable
 from onrecord.timing import duration_text
+from onrecord.tools.result_text import serialise
+from onrecord.turn.contained import told
 
 __all__ = ("ActionResult", "Defer", "Failed", "Ok", "Skipped", "as_action_result")
 
@@ -60,19 +62,34 @@ def as_action_result(value: object) -> ActionResult:
     """The result that an action's value is.
 
     One that a pause kept as JSON is read back, any other JSON (null too) is `Ok`, and what is no JSON is `Failed`.
+    Reasons and details are texts, whatever was given as such: an exception is what it says.
     """
-    if isinstance(value, (Ok, Skipped, Failed, Defer)):
-        return value
-    if isinstance(value, Mapping) and (kind := _KINDS.get(str(value.get(TAG)))):
-        told = {str(name): item for name, item in value.items() if name != TAG}
-        if told.keys() <= set(kind.__struct_fields__) and all(map(_fits, told, told.values())):
+    if isinstance(value, (Ok, Defer)):
+        return value if _is_kept(value.detail) else replace(value, detail=_words(value.detail))
+    if isinstance(value, (Skipped, Failed)):
+        return value if _is_kept(value.reason) else replace(value, reason=_words(value.reason))
+    if isinstance(value, Mapping) and isinstance(tag := value.get(TAG), str) and (kind := _KINDS.get(tag)):
+        fields = {str(name): item for name, item in value.items() if name != TAG}
+        if fields.keys() <= set(kind.__struct_fields__) and all(map(_fits, fields, fields.values())):
             try:
-                return kind(**told)  # type: ignore[no-any-return] # one of the four
+                return kind(**fields)  # type: ignore[no-any-return] # one of the four
             except TypeError:
                 return Ok()
     if not is_json(value):
         return Failed(f"the action returned {type(value).__name__}, which is no result and no JSON")
     return Ok()
+
+
+def _is_kept(text: object) -> bool:
+    return isinstance(text, str) and (text.isascii() or writable(text) == text)
+
+
+def _words(given: object) -> str:
+    if isinstance(given, str):
+        return writable(given)
+    if isinstance(given, BaseException):
+        return told(given)
+    return "" if given is None else serialise(given) if is_json(given) else f"a {type(given).__name__}"
 
 
 def _fits(name: str, value: object) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
 
+from onrecord.errors import FeatureFailed
 from onrecord.flows.fields import FieldSpec
 from onrecord.flows.flow import Event, Flow, Idle
 from onrecord.flows.instructions import FlowInstruction
@@ -17,7 +19,7 @@ from onrecord.flows.prompts import Prompts
 from onrecord.flows.steps import Collect, Do, If, Next, Say, Step, Talk, Wait, WaitEvent
 from onrecord.flows.template import Template, compile_template
 from onrecord.flows.triggers import Cooldown, OnEvent, OnMention, OnMessage, OnSilence, Trigger
-from onrecord.timing import duration
+from onrecord.timing import duration, whole_ms
 from onrecord.tools.tool import Tool
 
 __all__ = ("Book", "BookBranch", "BookFlow", "BookStep", "BookTrigger", "Guide", "guides")
@@ -89,7 +91,8 @@ class BookFlow(Struct, frozen=True, kw_only=True):
     """A flow with its steps by id and its triggers by kind.
 
     ``anywhere`` are the fields that may be taken from any message while the flow has the floor or could take it;
-    ``phrased`` and ``catching`` its message triggers, with phrases and without.
+    ``phrased`` and ``catching`` its message triggers, with phrases and without; ``is_free``: its runs are keyed to the
+    session and its first phrases have no condition, so that only a claim could stop it.
     """
 
     id: str
@@ -102,6 +105,7 @@ class BookFlow(Struct, frozen=True, kw_only=True):
     guides: tuple[Guide, ...]
     free: frozenset[str]
     in_session: bool
+    is_free: bool
     phrased: tuple[BookTrigger, ...]
     catching: tuple[BookTrigger, ...]
 
@@ -143,8 +147,16 @@ class Book(Struct, frozen=True, kw_only=True):
     scores_lone: bool
 
     def moved(self, at: datetime, context: Any) -> datetime:
-        """The instant, moved to when business is open; never back, whatever the function says."""
-        return at if self.business_hours is None else max(at, self.business_hours(at, context))
+        """The instant, moved to when business is open; never back, whatever the function says. FeatureFailed."""
+        if self.business_hours is None:
+            return at
+        moved: Any = self.business_hours(at, context)
+        if not isinstance(moved, datetime) or moved.utcoffset() is None:
+            if inspect.iscoroutine(moved):
+                moved.close()
+            gave = "a datetime without UTC offset" if isinstance(moved, datetime) else type(moved).__name__
+            raise FeatureFailed("Flows", "direct", f"business_hours returned {gave}, not an aware datetime")
+        return max(at, whole_ms(moved).astimezone(UTC))
 
     @classmethod
     def of(
@@ -197,14 +209,16 @@ def _flow(flow: Flow, fields: Mapping[str, FieldSpec], conditions: Mapping[str, 
     listed = dict.fromkeys((*flow.collect, *(spec.slug for step in steps for spec in step.collect)))
     first = steps[0] if steps else None
     free = first is not None and first.talks and first.question is None
+    in_session = flow.anchor == "session"
+    phrased = tuple(trigger for trigger in triggers.get("message", ()) if not trigger.is_open)
     return BookFlow(
         id=flow.id, declared=flow, steps=steps, by_id={step.id: step for step in steps}, triggers=triggers,
         premise=compile_pred(flow.while_, conditions=conditions, fields=fields, where=where, place="while"),
         anywhere=tuple(fields[slug] for slug in listed if fields[slug].extract == "anywhere"),
         guides=guides(flow.instructions, fields=fields, conditions=conditions, where=where),
         free=frozenset(spec.slug for spec in first.collect) if first is not None and free else frozenset(),
-        in_session=flow.anchor == "session",
-        phrased=tuple(trigger for trigger in triggers.get("message", ()) if not trigger.is_open),
+        in_session=in_session, is_free=in_session and bool(phrased) and phrased[0].check is None,
+        phrased=phrased,
         catching=tuple(trigger for trigger in triggers.get("message", ()) if trigger.is_open),
     )  # fmt: skip
 

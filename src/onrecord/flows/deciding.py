@@ -52,7 +52,11 @@ async def choices(play: Play) -> Choices:
     eligible: dict[str, BookTrigger | None] = {}
     catch_all = None
     suspended = {run.flow_id for run in play.runs.values() if run.status == "suspended"}
+    never_begun = play.never_begun()
     for flow in book.routed:  # also where nothing is routed: what they collect is heard all the same
+        if flow.is_free and never_begun(flow.id):  # most flows of most sessions, so this is all that they cost
+            eligible[flow.id] = flow.phrased[0]
+            continue
         trigger = await _passing(play, flow, flow.phrased, again=flow.id in suspended)
         if trigger is not None:
             eligible[flow.id] = trigger
@@ -162,7 +166,7 @@ def _asked_last(play: Play, run: Run, step: BookStep) -> tuple[FieldSpec, ...]:
 def _branches(play: Play, run: Run, step: BookStep) -> tuple[tuple[str, str], ...]:
     data, context = play.turn.data, play.turn.context
     return tuple(
-        (f"{run.id}/{step.id}/{at}", branch.when.render(data, context, run.input))
+        (f"{run.id}/{step.id}/{at}", branch.when.told(data, context, run.input))
         for at, branch in enumerate(step.branches)
         if branch.when is not None
     )

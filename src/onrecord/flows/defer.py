@@ -14,6 +14,9 @@ __all__ = ("EMPTY", "LADDER", "Failure", "failure_of", "retry_at")
 LADDER = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 360))
 """How long the n-th failure in a row waits; one more ends the run."""
 
+LONGEST_S = 366 * 86_400
+"""The longest wait that a model may state, in seconds."""
+
 FailureCode = Literal[
     "provider-quota", "provider-context", "provider-auth", "provider-invalid", "provider-unavailable"
 ]  # fmt: skip
@@ -57,12 +60,24 @@ def failure_of(error: ModelError) -> Failure:
     A provider that says outright whether to try again is believed; a spent quota is worth waiting for only when it
     says until when.
     """
-    code, retryable = _CODES[error.kind]
+    code, retryable = _CODES.get(error.kind, _CODES["unknown"])
+    after, reset_at = _seconds(error.retry_after), _instant(error.reset_at)
     if error.kind == "quota":
-        retryable = error.reset_at is not None
+        retryable = reset_at is not None
     if error.should_retry is not None:
         retryable = error.should_retry
-    return Failure(code=code, retryable=retryable, after=error.retry_after, reset_at=error.reset_at)
+    return Failure(code=code, retryable=retryable, after=after, reset_at=reset_at)
+
+
+def _seconds(stated: object) -> float | None:
+    """A wait as a model stated it; None for one that nobody can wait, since models may be anybody's."""
+    if not isinstance(stated, (int, float)) or not 0 <= stated <= LONGEST_S:
+        return None
+    return float(stated)
+
+
+def _instant(stated: object) -> datetime | None:
+    return stated if isinstance(stated, datetime) and stated.utcoffset() is not None else None
 
 
 def retry_at(failure: Failure, failures: int, now: datetime) -> datetime | None:
@@ -71,7 +86,7 @@ def retry_at(failure: Failure, failures: int, now: datetime) -> datetime | None:
         return None
     stated = [now + LADDER[failures]]
     if failure.reset_at is not None:
-        stated.append(failure.reset_at)
+        stated.append(min(failure.reset_at, now + timedelta(seconds=LONGEST_S)))
     if failure.after is not None:
         stated.append(now + timedelta(seconds=failure.after))
     return max(stated)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from onrecord.flows.flow import Direction, Event, Flow, Idle
-from onrecord.flows.flow_shape import check_idle_shape, check_instruction_shapes, check_shape
+from onrecord.flows.flow_shape import check_idle_shape, check_instruction_shapes, check_shape, step_place
 from onrecord.flows.invalid import got, invalid, nearest, quoted, text_problem
 from onrecord.flows.knowledge import knowledge_section
 from onrecord.flows.predicates import Condition, check_conditions
+from onrecord.flows.steps import Say
 from onrecord.flows.validate import check_unique
 from onrecord.jsonio import Json
 from onrecord.tools.tool import Tool
@@ -30,6 +31,21 @@ def check_flows(flows: Sequence[Flow]) -> None:
             raise invalid("", f"Flows takes flows, {got(given)}", hint)
         check_shape(flow)
     check_unique(flows)
+    _check_said_once(flows)
+
+
+def _check_said_once(flows: Sequence[Flow]) -> None:
+    """What is said once is remembered by flow and step; with colons in their ids two lines could be taken for one."""
+    places: dict[str, str] = {}
+    for flow in flows:
+        for step in flow.steps:
+            if isinstance(step, Say) and step.once:
+                where, name = step_place(flow, step.id), f"{flow.id}:{step.id}"
+                if name in places:
+                    raise invalid(
+                        where, f"is said once, and so is {places[name]}, under the same key", "write ids without colons"
+                    )
+                places[name] = where
 
 
 def check_director(

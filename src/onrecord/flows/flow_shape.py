@@ -201,10 +201,15 @@ def _target(value: Any) -> str:
     return "" if isinstance(value, str) else f'must be a step, "end", {{step, clear}} or {{flow, input}}, {got(value)}'
 
 
-def _whole(least: int) -> Rule:
+LONGEST_MS = 50 * 365 * 86_400_000
+"""The longest delay of a line, fifty years: an outbox takes no longer ones."""
+
+
+def _whole(least: int, most: int | None = None) -> Rule:
     def rule(value: Any) -> str:
-        fits = isinstance(value, int) and not isinstance(value, bool) and value >= least
-        return "" if fits else f"must be a whole number of at least {least}"
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            return f"must be a whole number of at least {least}"
+        return "" if most is None or value <= most else f"must be a whole number of at most {most}"
 
     return rule
 
@@ -241,7 +246,7 @@ _STEPS: Mapping[type, Mapping[str, Rule]] = {
         *_ANY_STEP, ("fields", _texts), *_TALKS, ("ask", _wordings), ("question", _text), ("max_asks", _whole(1))
     ),
     Say: _named(
-        *_ANY_STEP, ("text", _text), ("media", _maybe(_text)), ("once", _flag), ("after_ms", _whole(0))
+        *_ANY_STEP, ("text", _text), ("media", _maybe(_text)), ("once", _flag), ("after_ms", _whole(0, LONGEST_MS))
     ),
     Do: _named(*_ANY_STEP, ("action", _text), ("args", _object), ("on_fail", _maybe(_target))),
     Wait: _named(

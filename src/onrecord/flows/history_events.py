@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -61,7 +61,11 @@ def user_message(content: str | Sequence[Json], *, name: str = "") -> dict[str, 
 
 
 def assistant_message(content: str | None = None, *, tool_calls: Sequence[Record] = ()) -> dict[str, Json]:
-    """What the assistant said, and the calls it asked for: ``{id, name, arguments}`` each."""
+    """What the assistant said, and the calls it asked for: ``{id, name, arguments}`` each. UsageError."""
+    for call in tool_calls or ():
+        if not isinstance(cast("object", call), Mapping):
+            told = f"a tool call is a mapping with id, name and arguments, not a {type(call).__name__}"
+            raise UsageError(told, code="history-invalid")
     calls = {"tool_calls": [dict(call) for call in tool_calls]} if tool_calls else {}
     return {"role": "assistant", "content": content, **calls}
 

@@ -12,7 +12,7 @@ from onrecord.flows.advance import follow, suspend_others
 from onrecord.flows.entries import FLOWS, TurnHeld
 from onrecord.flows.keys import SILENCE, silence_parts
 from onrecord.flows.outcomes import OUTCOME_MESSAGES, OutcomeCode
-from onrecord.flows.play import Play, line_kind, skip, visit_key
+from onrecord.flows.play import Play, skip, visit_key
 from onrecord.flows.starting import start
 from onrecord.flows.state import Run
 from onrecord.flows.stepping import has_written_since
@@ -145,9 +145,9 @@ async def _lost_questions(play: Play) -> None:
         run = play.put(replace(parked, status="running", waiting=None))
         flow = play.flow_of(run)
         step = None if flow is None else flow.by_id.get(run.step_id or "")
-        if flow is not None and step is not None and not step.talks:
+        if flow is not None and step is not None and step.kind == "do":
             target = step.then if step.otherwise is None else step.otherwise
-            play.line(run, line_kind(step), "failed", "question-gone", key=visit_key(run), leads=next_label(target))
+            play.line(run, "do", "failed", "question-gone", key=visit_key(run), leads=next_label(target))
             await follow(play, run, flow, step, target)
 
 
@@ -157,10 +157,20 @@ async def _lost_questions(play: Play) -> None:
 async def _wake(play: Play, woke: Woke) -> None:
     if play.turn.is_new:
         _ignore(play, "no-session")
+    elif (run := _parked_for(play, woke.key)) is not None:  # first, for a flow's id may begin like a silence
+        await _run_wake(play, run)
     elif woke.key.startswith(SILENCE):
         await _silence(play, woke)
     else:
-        await _run_wake(play, woke)
+        _ignore(play, "stale-wake")
+
+
+def _parked_for(play: Play, key: str) -> Run | None:
+    """The run that waits for this wake; none that waits for a person's answer."""
+    for run in play.runs.values():
+        if run.waiting is not None and run.waiting.key == key:
+            return run if run.status == "waiting" and run.waiting.kind != "answer" else None
+    return None
 
 
 async def _silence(play: Play, woke: Woke) -> None:
@@ -183,21 +193,17 @@ async def _silence(play: Play, woke: Woke) -> None:
         play.floor, play.floor_taken = run.id, True
 
 
-async def _run_wake(play: Play, woke: Woke) -> None:
-    """The run that waits for this wake goes on."""
-    run = next((r for r in play.runs.values() if r.waiting is not None and r.waiting.key == woke.key), None)
-    if run is None or run.status != "waiting" or run.waiting is None or run.waiting.kind == "answer":
-        _ignore(play, "stale-wake")
-        return
-    waiting = run.waiting
-    run = play.put(replace(run, status="running", waiting=None))
+async def _run_wake(play: Play, parked: Run) -> None:
+    """The run whose wake fired goes on."""
+    since = None if parked.waiting is None else parked.waiting.set_at
+    run = play.put(replace(parked, status="running", waiting=None))
     play.floor, play.floor_taken = run.id, True
     flow = play.flow_of(run)
     step = None if flow is None else flow.by_id.get(run.step_id or "")
     if flow is None or step is None:
         return  # nothing entered yet, or gone: the run is moved, or told off, where all runs are
     if step.kind == "wait":
-        replied = step.otherwise is not None and has_written_since(play, run, flow, since=waiting.set_at)
+        replied = step.otherwise is not None and has_written_since(play, run, flow, since=since)
         target: Any = step.otherwise if replied else step.then
         play.line(run, "wait", "ok", "replied" if replied else "no-reply", leads=next_label(target))
         await follow(play, run, flow, step, target)

@@ -27,7 +27,7 @@ class Joined(NamedTuple):
 
     def render(self, data: Mapping[str, Json], context: object = None, input: Json = None) -> str:
         """What it says, with what stands before it."""
-        texts = [text for each in self.templates if (text := each.render(data, context, input).strip())]
+        texts = [text for each in self.templates if (text := each.told(data, context, input).strip())]
         return f"{self.before}{self.between.join(texts)}" if texts else ""
 
 

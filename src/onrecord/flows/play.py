@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ class Play:
         self.options = turn.option(FlowOptions) or NO_OPTIONS
         self.is_message = isinstance(turn.input, Said)
         self.text = plain_text(turn.input.content) if isinstance(turn.input, Said) else ""
-        self.key = trigger_key(turn.input, turn.now)
+        self.key = trigger_key(turn.input, turn.first_now)
         self.floor = self.speaker = self.passed = ""
         self.floor_taken = self.ingesting = self.over = self.answers = self.idle = self.resumes = False
         self.asks: bool | None = None
@@ -107,6 +107,13 @@ class Play:
         except Exception as error:
             raise _failed("a gate" if run is None else f"a gate of {_place(run)}", error, turn.context) from error
 
+    def never_begun(self) -> Callable[[str], bool]:
+        """Tells of a flow whose runs are keyed to the session whether nothing of it was ever claimed."""
+        if self.options.claims.held:
+            return lambda _: False
+        claimed, behind = self.turn.state(FLOWS).buckets, f":{self._session}"
+        return (lambda id: id + behind not in claimed) if claimed else lambda _: True
+
     def blocked(self, flow: BookFlow, trigger: BookTrigger | None, nonce: str) -> OutcomeCode | None:
         """Why a claim stops a flow from beginning, here or in another session of the same customer."""
         state = self.turn.state(FLOWS)
@@ -119,10 +126,6 @@ class Play:
             claimed_at(state, self.options, flow, self.anchor(flow).key, nonce), self.now,
             cooldown=cooldown,
         )  # fmt: skip
-
-    def verb(self, key: str) -> str:
-        """What a verb is called: by the key of its message or action, but for one whose question nobody asks now."""
-        return f"{key}/anew" if key == self.passed else key
 
     # ---- changing
 
@@ -263,6 +266,11 @@ def next_message_key(run: Run) -> str:
     return message_key(visit_key(run), run.sent + 1)
 
 
+def verb_key(play: Play, key: str) -> str:
+    """What a verb is called: by the key of its message or action, but for one whose question nobody asks now."""
+    return f"{key}/anew" if key == play.passed else key
+
+
 def spoke(play: Play, run: Run, text: str, media: str | None = None) -> Run:
     """Remembers that a run said something."""
     play.said.append((text, media))
@@ -276,6 +284,8 @@ def snapped(play: Play, at: datetime, *, business_hours: bool) -> datetime:
         return at
     try:
         return play.book.moved(at, play.turn.context)
+    except TurnError:
+        raise
     except Exception as error:
         raise _failed("business_hours", error, play.turn.context) from error
 

@@ -18,7 +18,7 @@ from onrecord.flows.flow_lines import lines_of
 from onrecord.flows.instructions import FlowInstruction
 from onrecord.flows.knowledge import knowledge_section
 from onrecord.flows.steps import Collect, Talk
-from onrecord.flows.template import Template, compile_template
+from onrecord.flows.template import Template, compile_template, words_only
 from onrecord.flows.understand import Frame, ToJudge, frame_of
 from onrecord.jsonio import Json, dumps
 
@@ -69,7 +69,7 @@ class Prompts:
         knowledge: Mapping[str, Json] | str | None = None,
         instructions: Sequence[FlowInstruction] = (),
     ) -> None:
-        self._fields = tuple(fields)
+        self._places = {slug: place for place, slug in enumerate(fields)}
         self._persona, self._goal = compile_template(persona), compile_template(goal)
         self._templated = not (self._persona.is_static and self._goal.is_static)
         self._knowledge = knowledge_section(knowledge)
@@ -104,7 +104,7 @@ class Prompts:
             f"{_MENTIONS}{mentions}" if mentions else "",
             _questions(asked.branches),
             f"{_DETAILS}{frame.details}" if frame.details else "",
-            f'{_LATEST}\n"""\n{text}\n"""' if text.strip() else "",
+            f'{_LATEST}\n"""\n{words_only(text)}\n"""' if text.strip() else "",
             frame.output,
         )
         return [section for section in sections if section]
@@ -127,20 +127,21 @@ class Prompts:
         return [section for section in sections if section]
 
     def _identity(self, name: str, data: Data, context: object, input: Json = None) -> str:
-        persona, goal = (each.render(data, context, input).strip() for each in (self._persona, self._goal))
+        persona, goal = (each.told(data, context, input).strip() for each in (self._persona, self._goal))
         lines = (f'You are "{name}". Always refer to yourself by this name.', persona, goal and f"Your goal: {goal}")
         return "\n".join(("## Identity", *(line for line in lines if line)))
 
     def _known(self, data: Data, rule: str) -> str:
-        known = [(slug, value) for slug in self._fields if is_known(value := data.get(slug))]
-        lines = [f"- {slug}: {dumps(value).decode()}" for slug, value in known]
+        places = self._places
+        known = sorted((places[slug], slug) for slug, value in data.items() if slug in places and is_known(value))
+        lines = [f"- {slug}: {_one_line(data[slug])}" for _, slug in known]
         return "\n".join(("## Already known", *((rule,) if rule else ()), *lines)) if lines else ""
 
     def _instructions(self, told: Told) -> str:
         """The lines of those that apply and do not render to nothing."""
         lines = list[str]()
         for rule in map(self._rule, told.instructions):
-            if text := rule.prompt.render(told.data, told.context, told.input).strip():
+            if text := rule.prompt.told(told.data, told.context, told.input).strip():
                 lines.append(f"{rule.before}{text}{rule.after}")
         return "\n".join(("## Instructions", *lines)) if lines else ""
 
@@ -153,6 +154,13 @@ class Prompts:
         return held
 
 
+def _one_line(value: Json) -> str:
+    """A value as JSON, which escapes all ends of lines but these."""
+    text = dumps(value).decode()
+    return text if text.isascii() else text.translate(_LINE_ENDS)
+
+
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 _MOST_RULES = 4096
 
 
@@ -207,7 +215,7 @@ def _current(flow: Flow, asked: ToJudge, frame: Frame, data: Data, context: obje
     about = lines_of(flow).about.render(data, context, asked.input)
     lines = [f'## Current flow\n"{flow.name}" ({called or flow.id}){about}']
     if step is not None:
-        prompt = compile_template(step.prompt).render(data, context, asked.input).strip()
+        prompt = compile_template(step.prompt).told(data, context, asked.input).strip()
         lines.append(f"Current step: {step.id} — {prompt}" if prompt else f"Current step: {step.id}")
         lines += [f"- {field_line(spec, frame.field_names.get(spec.slug, ''))}" for spec in asked.pending]
     return "\n".join((*lines, _SCORED) if called else lines)
@@ -253,7 +261,7 @@ returned."""
 
 
 def _flow(flow: Flow, told: Told) -> str:
-    about = compile_template(flow.description).render(told.data, told.context, told.input).strip()
+    about = compile_template(flow.description).told(told.data, told.context, told.input).strip()
     return f"## Flow\n{flow.name}: {about}" if about else f"## Flow\n{flow.name}"
 
 
@@ -269,7 +277,7 @@ def _to_collect(told: Told, pending: Sequence[FieldSpec]) -> str:
     for spec in pending:
         lines.append(f"- {field_line(spec)}")
         own = told.asks.get(spec.slug)
-        ask = own or compile_template(spec.ask).render(told.data, told.context, told.input)
+        ask = own or compile_template(spec.ask).told(told.data, told.context, told.input)
         if text := ask.strip():
             lines.append(f"  How to ask: {text}")
     return "\n".join(lines)
@@ -278,12 +286,14 @@ def _to_collect(told: Told, pending: Sequence[FieldSpec]) -> str:
 def _latest(told: Told) -> str:
     if told.text is None:
         return _SITUATIONS.get(told.situation, "")
-    text = told.text.strip()
+    text = words_only(told.text.strip())
     return f'{_LATEST}\n"{text}"' if text else ""
 
 
 def _already_sent(said: Sequence[tuple[str, str | None]]) -> str:
-    return "\n".join((_SENT, *(f'- "{text}"{f" [media: {media}]" if media else ""}' for text, media in said)))
+    return "\n".join(
+        (_SENT, *(f'- "{words_only(text)}"{f" [media: {media}]" if media else ""}' for text, media in said))
+    )
 
 
 def _format(pending: tuple[FieldSpec, ...], wire: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from onrecord.flows.deciding import pieces, write_heard
 from onrecord.flows.defer import EMPTY, Failure, failure_of, retry_at
 from onrecord.flows.envelope import merge_fields, speak_shape, wire_names
 from onrecord.flows.keys import idle_key, retry_key
-from onrecord.flows.play import Play, arm, next_message_key, spoke, visit_key
+from onrecord.flows.play import Play, arm, next_message_key, spoke, verb_key, visit_key
 from onrecord.flows.prompts import Told
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.stepping import ask_fixed, drain, is_question_due, pending_of, told_max_asks, wait_for_answer
@@ -113,11 +113,11 @@ async def _brief(play: Play, run: Run, flow: BookFlow, step: BookStep, pending: 
     turn, data = play.turn, play.turn.data
     roots = (data, turn.context, run.input)
     tools = flow.declared.tools if step.declared.tools is None else step.declared.tools  # type: ignore[union-attr]  # talk steps have tools
-    question = step.question.render(*roots) if play.answers and step.question is not None else ""
-    guideline = step.text.render(*roots) if step.text is not None else ASK_ON if pending else ANSWER_ON
+    question = step.question.told(*roots) if play.answers and step.question is not None else ""
+    guideline = step.text.told(*roots) if step.text is not None else ASK_ON if pending else ANSWER_ON
     told = Told(
         name=turn.spec.name, flow=flow.declared, step=step.declared, guideline=guideline,  # type: ignore[arg-type]  # a talk step
-        pending=pending, asks={slug: text.render(*roots) for slug, text in step.asks.items()},
+        pending=pending, asks={slug: text.told(*roots) for slug, text in step.asks.items()},
         wire=wire_names(pending), fixed_after=question,
         instructions=await _standing(play, run, (*play.book.guides, *flow.guides, *step.guides)),
         text=play.text if play.is_message else None, situation=_situation(play, run), said=tuple(play.said),
@@ -126,7 +126,7 @@ async def _brief(play: Play, run: Run, flow: BookFlow, step: BookStep, pending: 
     key = next_message_key(run)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key)
     return Brief(
-        key=play.verb(key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(tools),
+        key=verb_key(play, key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(tools),
         shape=speak_shape(pending), merge=merge_fields, carries_input=play.is_message, hold_data=True,
         after_ms=play.delays.pop(run.id, 0), about={"run_id": run.id, "step_id": step.id}, scope=scope,
     )  # fmt: skip
@@ -178,6 +178,8 @@ async def _spoken(play: Play, brief: Brief) -> Said:
     calls = play.turn.llm_calls - before
     if spoken.asked is None and not spoken.text.strip():
         log.warning("[Speak] call %d came back without a message", play.turn.llm_calls)
+        if brief.hold_data and spoken.data:  # what tools did stands, whether or not it was spoken of
+            play.turn.note(DataPatched(patch=dict(spoken.data)))
         return Said(failure=EMPTY, calls=calls)
     return Said(spoken=spoken, calls=calls)
 
@@ -234,7 +236,7 @@ async def _idle_speaks(play: Play) -> None:
     idle, turn, key = play.book.idle, play.turn, idle_key(play.key)
     if idle is None:
         return
-    prompt = play.book.idle_prompt.render(turn.data, turn.context)
+    prompt = play.book.idle_prompt.told(turn.data, turn.context)
     told = Told(
         name=turn.spec.name, guideline=prompt,
         instructions=await _standing(play, None, (*play.book.guides, *play.book.idle_guides)), text=play.text,
@@ -242,8 +244,8 @@ async def _idle_speaks(play: Play) -> None:
         offers_tools=_offers(play, idle.tools),
     )  # fmt: skip
     brief = Brief(
-        key=play.verb(key), message_key=key, pieces=pieces(play.book.prompts.speak(told)), tools=_tools(idle.tools),
-        shape=speak_shape(()), merge=merge_fields, carries_input=True,
+        key=verb_key(play, key), message_key=key, pieces=pieces(play.book.prompts.speak(told)),
+        tools=_tools(idle.tools), shape=speak_shape(()), merge=merge_fields, carries_input=True,
     )  # fmt: skip
     said = await _spoken(play, brief)
     play.over = True

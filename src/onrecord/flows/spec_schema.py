@@ -159,7 +159,8 @@ class _Parameters:
         self.schema, self.name, self.definitions = schema, name, definitions
 
     def whole(self) -> Schema:
-        for name, inner in (self.schema.get("$defs") or {}).items():
+        defined = self.schema.get("$defs")
+        for name, inner in (defined if isinstance(defined, Mapping) else {}).items():
             self.definitions[f"{self.name}_{name}"] = self._part(inner)
         made: Schema = self._part(self.schema)
         return made
@@ -168,7 +169,7 @@ class _Parameters:
         if isinstance(schema, list):
             return [self._part(item) for item in schema]
         if not isinstance(schema, Mapping):
-            return schema
+            return {"not": {}} if schema is False else {}  # true, and whatever is no schema, lets anything through
         made: Schema = {}
         for word, value in schema.items():
             if word == "$ref" and isinstance(value, str):
@@ -209,7 +210,11 @@ def _maybe(schema: Schema) -> Schema:
     kind = schema.get("type")
     if isinstance(kind, str) and not schema.keys() & {"enum", "const"}:
         return {**schema, "type": [kind, "null"]}
-    return {"anyOf": [*(schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]), {"type": "null"}]}
+    return {"anyOf": [*(schema["anyOf"] if _is_choice(schema) else [schema]), {"type": "null"}]}
+
+
+def _is_choice(schema: Schema) -> bool:
+    return schema.keys() == {"anyOf"} and isinstance(schema["anyOf"], list)
 
 
 def _any(options: Iterable[Schema]) -> Schema:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from onrecord.flows.entries import FLOWS
 from onrecord.flows.keys import claim_key, run_id, start_key
 from onrecord.flows.outcomes import OutcomeCode
 from onrecord.flows.play import Play, arm, forget, skip, snapped
@@ -35,7 +36,8 @@ async def start(
     ``clears`` False keeps the fields that the flow clears at its start: a flow that resets goes on with what it has.
     """
     always = trigger is None or trigger.always
-    run = replace(_run(play, flow, kind, key, always=always), payload=payload, input=input, hop=hop)
+    # A host that counts below nothing gets no deeper chains for it.
+    run = replace(_run(play, flow, kind, key, always=always), payload=payload, input=input, hop=max(hop, 0))
     if trigger is not None and not await play.holds(trigger.check, run):
         return None
     nonce = key if always else ""
@@ -76,8 +78,8 @@ def _refused(play: Play, flow: BookFlow, run: Run, live: Run | None) -> OutcomeC
         if live.status == "waiting" and live.step_id is None:
             return None  # it has not begun yet: the newer one takes its place
         return "already-running"
-    if run.id in play.runs:
-        return "already-running"  # under the same key, but for another anchor
+    if play.turn.state(FLOWS).run(run.id) is not None:
+        return "already-running"  # for another anchor: two runs of one id could not be told apart
     if claim_key(flow.id, run.anchor, "")[:-1] in play.options.claims.active:
         return "already-running"
     if play.silenced is not None and not play.silenced.skip and flow.begins_by_speaking:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -15,11 +14,13 @@ from onrecord.flows.actions import Defer, Failed, Ok, Skipped, as_action_result
 from onrecord.flows.advance import enter, finish, follow, park, suspend_others
 from onrecord.flows.entries import FLOWS, LineSentOnce
 from onrecord.flows.fields import is_known
+from onrecord.flows.invalid import quoted
 from onrecord.flows.keys import said_once_key, wake_key
-from onrecord.flows.play import Play, line_kind, next_message_key, snapped, spoke, visit_key
+from onrecord.flows.play import Play, line_kind, next_message_key, snapped, spoke, verb_key, visit_key
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.steps import Do, Goto, Say, Wait, WaitEvent, next_label
 from onrecord.flows.with_args import filled_args
+from onrecord.jsonio import read_object
 from onrecord.record.kinds import TextSaid
 from onrecord.timing import duration
 from onrecord.turn.director import Acted, Scope
@@ -209,7 +210,7 @@ async def _say(play: Play, run: Run, text: str, *, after_ms: int = 0, media: str
     key = next_message_key(run)
     try:
         await play.stage.say(
-            text, key=play.verb(key), message_key=key, after_ms=after_ms + play.delays.pop(run.id, 0), media=media,
+            text, key=verb_key(play, key), message_key=key, after_ms=after_ms + play.delays.pop(run.id, 0), media=media,
             about={"run_id": run.id, "step_id": run.step_id or ""},
         )  # fmt: skip
     except AnswerRefused:
@@ -250,7 +251,7 @@ async def _do(play: Play, run: Run, flow: BookFlow, step: BookStep) -> None:
         return
     params = filled_args(tool, do.args, play.turn.data, play.turn.context, run.input)
     scope = Scope(run=run, input=run.input, dedupe_key=run.dedupe_key, silenced=play.reason, key=key)
-    acted = await play.stage.act(tool, params, key=play.verb(key), scope=scope)
+    acted = await play.stage.act(tool, params, key=verb_key(play, key), scope=scope)
     if acted.asked is not None:
         wait_for_answer(play, run, step, acted)
         return
@@ -264,17 +265,14 @@ def wait_for_answer(play: Play, run: Run, step: BookStep, asking: Any) -> None:
     play.question = asking.asked
     waiting = Waiting(kind="answer", key=asking.asked.key, set_at=play.now)
     run = play.put(replace(play.runs[run.id], status="waiting", waiting=waiting))
-    play.line(run, line_kind(step), "waiting", "awaiting-answer", key=visit_key(run))
+    play.line(run, line_kind(step), "waiting", "awaiting-answer", key=visit_key(run), detail=asking.asked.key)
 
 
 def _why(acted: Acted) -> str:
     """What an action failed with, in the words of who raised or denied it."""
     told = acted.error or ""
-    try:
-        held = json.loads(told)
-    except ValueError:
-        return told
-    return str(held["error"]) if isinstance(held, dict) and "error" in held else told
+    held = read_object(told) or {}
+    return str(held.get("error", told))
 
 
 async def _done(play: Play, run: Run, flow: BookFlow, step: BookStep, result: Ok | Skipped | Failed | Defer) -> None:
@@ -284,7 +282,7 @@ async def _done(play: Play, run: Run, flow: BookFlow, step: BookStep, result: Ok
         try:
             at = play.now + duration(result.duration)
         except FlowInvalid:
-            result = Failed(f'action "{do.action}" deferred by {result.duration!r}, which is no duration')
+            result = Failed(f'action "{do.action}" deferred by {quoted(result.duration)}, which is no duration')
         else:
             run = park(play, run, step, wake_key(run.id, step.id, at), at)
             play.line(run, "do", "deferred", "action-deferred", detail=result.detail or None, key=key, until=at)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from onrecord.flows.numerals import number_text
 from onrecord.jsonio import Json, dumps
 
-__all__ = ("Template", "compile_template", "render_deep")
+__all__ = ("Template", "compile_template", "render_deep", "words_only")
 
 _inner = re.compile(r"\s*([^}\s]*)\s*(\}\})?").match
 _PLAIN = (str, bool, int, float, bytes)
@@ -72,8 +72,13 @@ class Template(Struct, frozen=True):
         One that leads nowhere, or to null, stays as it is written. One that is blank (an empty text or list, or a path
         that walks through null) vanishes, and the gap it leaves in the sentence is closed. Never raises.
         """
-        if not self.pieces:
-            return self.text
+        return self._with(data, context, input, str) if self.pieces else self.text
+
+    def told(self, data: Mapping[str, Json], context: object = None, input: Json = None) -> str:
+        """The text as a prompt has it: what fills its placeholders, often a customer's words, opens no section."""
+        return self._with(data, context, input, words_only) if self.pieces else self.text
+
+    def _with(self, data: Mapping[str, Json], context: object, input: Json, as_: Callable[[str], str]) -> str:
         roots = {"data": data, "context": context, "input": input}
         parts, blank = list[str](), False
         for piece in self.pieces:
@@ -82,9 +87,19 @@ class Template(Struct, frozen=True):
                 continue
             text = _filled(roots[piece.root], piece)
             blank = blank or not text
-            parts.append(text)
+            parts.append(as_(text))
         rendered = "".join(parts)
         return _tidy(rendered) if blank else rendered
+
+
+# What a line may begin with that a prompt uses to begin and end its parts; `str.splitlines` knows more ends of lines
+# than "^" does.
+_part = re.compile(r'(?:^|(?<=[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))(?=[ \t]*+(?:##|#\Z|"""))', re.MULTILINE)
+
+
+def words_only(text: str) -> str:
+    """The text with a backslash before what would look like a heading, or like the end of a quotation, in a prompt."""
+    return _part.sub(r"\\", text) if "##" in text or '"""' in text or text.endswith("#") else text
 
 
 @lru_cache(maxsize=4096)
@@ -171,7 +186,7 @@ def _text(value: Any) -> str | None:
 def _listed(items: Any) -> str | None:
     try:
         texts = [_text(item) for item in items if item is not None]
-    except RecursionError:
+    except Exception:  # noqa: BLE001 - a list of a host's own may raise anything, or be circular
         return None
     return None if None in texts else ", ".join(text for text in texts if text is not None)
 

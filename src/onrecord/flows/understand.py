@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
 from onrecord.flows.aliases import aliases
@@ -162,8 +163,9 @@ def frame_of(asked: ToJudge) -> Frame:
     if held is None:
         if len(_FRAMES) >= _MOST_FRAMES:
             _FRAMES.clear()
-        # What the key names by id is kept with it, so that no id can come to mean something else.
-        held = _FRAMES[key] = (asked, Frame(asked))
+        # What the key names by id is kept with it, so that no id can come to mean something else; not the questions,
+        # in which a customer's words may stand.
+        held = _FRAMES[key] = (replace(asked, branches=(), pending=()), Frame(asked))
     return held[1]
 
 

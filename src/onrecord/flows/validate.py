@@ -177,6 +177,8 @@ class _Checking:
                 raise invalid(where, f"extract: {wrong}", wrong.hint) from None
         if isinstance(trigger, OnSilence):
             _lasting(trigger.after, where, "silence")
+            if not duration(trigger.after):  # it would fire behind every word, and behind its own
+                raise invalid(where, "silence has no length", 'say how long the customer must be quiet, such as "24h"')
         if isinstance(trigger, OnEvent):
             self._event(trigger.name, where)
             _lasting(trigger.after, where, "after")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from onrecord.errors import UsageError
+from onrecord.jsonio import writable
 
 __all__ = ("Silenced", "checked_options")
 
@@ -23,6 +24,15 @@ class Silenced(_Reason, frozen=True, kw_only=True, omit_defaults=True, tag_field
 
     understand: bool = False
     skip: bool = False
+
+    def __post_init__(self) -> None:
+        """The reason is filed, so what could not be read again is refused where it is made."""
+        given: object = self.reason
+        if not isinstance(given, str) or writable(given) != given:
+            raise UsageError("the reason of Silenced is a text", hint='such as Silenced("a person answers")')
+        flags: tuple[object, ...] = (self.understand, self.skip)
+        if not all(isinstance(flag, bool) for flag in flags):
+            raise UsageError("understand= and skip= of Silenced are true or false")
 
 
 def checked_options(options: Iterable[object], owned: frozenset[type]) -> dict[type, object]:

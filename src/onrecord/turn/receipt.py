@@ -101,9 +101,17 @@ def offers_text(offers: tuple[Offer, ...]) -> str:
     return held[1]
 
 
+_SHAPES: dict[int, tuple[Shape[Any], str]] = {}
+
+
 def shape_text(shape: Shape[Any]) -> str:
-    """A shape's name and schema as one text."""
-    return _encode([shape.name, shape.schema]).decode()
+    """A shape's name and schema as one text; the same shape is encoded once."""
+    held = _SHAPES.get(id(shape))
+    if held is None or held[0] is not shape:
+        if len(_SHAPES) > 256:
+            _SHAPES.clear()
+        held = _SHAPES[id(shape)] = (shape, _encode([shape.name, shape.schema]).decode())
+    return held[1]
 
 
 def _filed(turn: Turn, chain: Chain, text: str, source: str) -> str:

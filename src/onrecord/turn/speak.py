@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from onrecord.conversation.inputs import Question
 from onrecord.conversation.messages import Round
 from onrecord.conversation.usage import Usage
+from onrecord.errors import AnswerRefused, ModelError
 from onrecord.models.request import Offer, Piece, Purpose, Reading, Request, Shape, TextFilter
 from onrecord.record.kinds import DataPatched, ModelReplied, Pending, RoundSettled
 from onrecord.turn.answer import correction, governed, run_output
@@ -110,8 +111,19 @@ async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
     if resuming is None:
         turn.working.settle_open()
         speaking.own = len(turn.working.conversation.units)
-    elif (done := await _go_on(speaking, resuming)) is not None:
-        return done
+    try:
+        if resuming is not None and (done := await _go_on(speaking, resuming)) is not None:
+            return done
+        return await _rounds(speaking)
+    except (ModelError, AnswerRefused):
+        # A director may go on without this answer. What its tools did stands in the conversation, so their data stays.
+        if speaking.batch.data:
+            turn.note(DataPatched(patch=dict(speaking.batch.data)))
+        raise
+
+
+async def _rounds(speaking: _Speaking) -> Spoken:
+    turn, brief = speaking.turn, speaking.brief
     while True:
         if not _goes_on(speaking):
             break

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ("LiveStage",)
 
 T = TypeVar("T")
-_encode = msgspec.json.Encoder().encode
 NO_SCOPE = Scope()
 
 
@@ -224,8 +223,4 @@ def _is_object(args: object) -> bool:
 
 
 def _keepable(value: object, shown: str) -> Json:
-    try:
-        _encode(value)
-    except (TypeError, ValueError):
-        return shown
-    return value
+    return value if is_json(value) else shown
