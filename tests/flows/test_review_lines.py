@@ -216,6 +216,19 @@ async def test_a_used_up_field_is_told_before_its_step_is_done() -> None:
     assert [each.detail for each in result.outcomes[:2]] == ["ok", "name"]
 
 
+async def test_a_field_is_asked_for_three_times() -> None:
+    """Where the step says nothing else. The answer to the last one is heard before it is given up."""
+    play = Play(Flow("f", steps=[Collect("ok", id="q"), Say("Bye", id="s")]))
+    await play.started("f", speak=RIGHT)
+    for key in ("m1", "m2"):
+        await play.said(key=key, speak=RIGHT)
+    assert dict(play.run("f").asked) == {"ok": 3}
+    result = await play.said(key="m3", judge=NOTHING)
+    assert lines(result) == [
+        ("q", "collect", "skipped", "max-asks"), ("q", "collect", "ok", None), ("s", "say", "ok", None)
+    ]  # fmt: skip
+
+
 async def test_a_known_field_is_not_told_as_used_up() -> None:
     """Only the one that nobody gave."""
     flow = Flow("f", steps=[Collect("ok", "name", id="q", max_asks=1)])
