@@ -268,3 +268,13 @@ async def test_of_two_that_were_suspended_at_once_the_later_one_comes_back_first
     assert play.statuses == {"a": "suspended", "b": "suspended", "c": "asking"}
     await play.said(speak=[says("Good.", ok=True)])
     assert play.statuses == {"a": "suspended", "b": "asking"}
+
+
+async def test_a_run_routed_back_to_that_comes_to_stay_answers_the_message() -> None:
+    """It is its own: who asked meanwhile waits behind it."""
+    buy = Flow("buy", on=[OnMessage("buys")], steps=[Collect("name", id="q")], on_end="stay")
+    play = Play(buy, HELP)
+    await play.said(key="m1", judge=scores(buy=90), speak=[says("Name?")])
+    await play.said(key="m2", judge=scores(help=90), speak=RIGHT)
+    result = await play.said(key="m3", judge=scores(buy=90) | {"fields": {"name": "Ana"}}, speak=[says("Hi Ana")])
+    assert (keys(result), play.statuses) == (["buy#m1:q:2"], {"buy": "asking", "help": "suspended"})

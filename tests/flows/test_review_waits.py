@@ -184,3 +184,20 @@ async def test_what_was_written_as_the_wait_began_is_no_reply() -> None:
     ((wake, at),) = wakes(await play.said())
     play.clock.at = at
     assert [m.text for m in (await play.woke(wake)).messages] == ["On"]
+
+
+async def test_what_was_written_elsewhere_as_the_wait_began_is_no_reply() -> None:
+    """Only what comes after it."""
+    flow = Flow(
+        "f", anchor="lead", steps=[Wait("1h", id="w", else_="y"), Say("On", id="s", then="end"), Say("Y", id="y")]
+    )
+    play = Play(flow)
+    ((wake, at),) = wakes(await play.started("f"))
+    play.clock.at = at
+    options = [FlowOptions(anchors={"lead": Anchor("s1", last_inbound_at=after())})]
+    assert [m.text for m in (await play.woke(wake, options=options)).messages] == ["On"]
+
+
+async def test_a_short_wait_at_the_end_parks() -> None:
+    """There is no message behind it."""
+    assert len(wakes(await Play(Flow("f", steps=[Wait("5s", id="w")])).started("f"))) == 1
