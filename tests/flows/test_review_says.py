@@ -29,8 +29,8 @@ def asking(seen: list[str]) -> Tool:
 
 async def test_a_line_goes_out_with_its_media_and_fields_filled_in() -> None:
     """Also media without a word."""
-    play = Play(Flow("f", steps=[Say("Hi {{data.name}}", id="a", media="logo"), Say("{{context.x}}", id="b", media="map")]),
-                data={"name": "Ana"})  # fmt: skip
+    steps = [Say("Hi {{data.name}}", id="a", media="logo"), Say("{{context.x}}", id="b", media="map")]
+    play = Play(Flow("f", steps=steps), data={"name": "Ana"})
     result = await play.started("f", context={"x": ""})
     assert [(m.text, m.media, m.kind, m.key) for m in result.messages] == [
         ("Hi Ana", "logo", "verbatim", "f#k:a:1"), ("", "map", "verbatim", "f#k:b:1")
