@@ -278,3 +278,15 @@ async def test_a_run_routed_back_to_that_comes_to_stay_answers_the_message() -> 
     await play.said(key="m2", judge=scores(help=90), speak=RIGHT)
     result = await play.said(key="m3", judge=scores(buy=90) | {"fields": {"name": "Ana"}}, speak=[says("Hi Ana")])
     assert (keys(result), play.statuses) == (["buy#m1:q:2"], {"buy": "asking", "help": "suspended"})
+
+
+async def test_only_the_chosen_flow_s_suspended_run_goes_on() -> None:
+    """Another one, suspended later, waits on."""
+    play = Play(SALES, HELP, Flow("info", on=[OnMessage("asks", repeat="always")], steps=[Collect("ok", id="q")]))
+    for key, chosen in (("m1", "sales"), ("m2", "help"), ("m3", "info")):
+        await play.said(key=key, judge=scores(**{chosen: 90}), speak=RIGHT)
+        play.clock.advance(minutes=1)
+    assert play.statuses == {"sales": "suspended", "help": "suspended", "info": "asking"}
+    result = await play.said(key="m4", judge=scores(sales=90), speak=RIGHT)
+    assert keys(result) == ["sales#m1:q:1/2"]
+    assert play.statuses == {"sales": "asking", "help": "suspended", "info": "suspended"}

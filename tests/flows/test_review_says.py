@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from onrecord.conversation.inputs import Ask, approved
-from onrecord.flows import Claims, Collect, Do, Flow, FlowOptions, Idle, Ok, OnMention, OnMessage, Say, Talk
+from onrecord.flows import Claims, Collect, Do, Flow, FlowOptions, Ok, OnMention, OnMessage, Say, Talk
 from onrecord.tools.tool import Tool, ToolContext
 from tests.flows.playing import T0, Play, ends, keys, line, lines, said_by, says, told
 
@@ -103,18 +103,6 @@ async def test_a_run_that_waits_for_a_person_says_so_under_its_key() -> None:
     done = await play.took(approved(question, by="bo"), speak=RIGHT)
     assert (keys(done), seen, len(play.notified)) == (["asks#m1:q:1/2"], ["pay#m2:c:1"], 1)
     assert play.statuses == {"asks": "asking"}
-
-
-async def test_the_message_is_put_to_a_model_once() -> None:
-    """In the words of the prompt, not in the conversation before it as well."""
-    flow = Flow("f", on=[OnMessage()], steps=[Say("Hi", id="s"), Collect("name", id="q")])
-    play = Play(flow, idle=Idle("Help."))
-    await play.said("a rare word: xylophone", judge={"fields": {}}, speak=RIGHT)
-    for request in play.requests:
-        texts = [str(unit) for unit in request.conversation.units]
-        assert told(request).count("xylophone") == 1
-        assert request.view is not None
-        assert len([text for text in texts if "xylophone" in text]) <= 1
 
 
 async def test_descriptions_are_filled_in_where_a_message_is_judged() -> None:
