@@ -274,6 +274,14 @@ async def test_a_chain_behind_something_done_spends_its_claim() -> None:
     assert [*play.claims] == ["f:s1:"]
 
 
+async def test_a_flow_that_has_spoken_has_done_something() -> None:
+    """Whatever becomes of it while nobody may speak."""
+    play = Play(Flow("f", on=[OnMessage()], steps=[Collect("name", id="q"), Say("Bye", id="s")]))
+    await play.said(key="m1", speak=RIGHT)
+    result = await play.said("Ana", key="m2", judge={"fields": {"name": "Ana"}}, options=LISTENING)
+    assert (ends(result), [*play.claims]) == ([("f#m1", "skipped")], ["f:s1:"])
+
+
 async def test_a_flow_that_has_waited_has_done_something() -> None:
     """Its claim was spent in a turn in which anybody might speak."""
     play = Play(Flow("f", on=[OnMention()], steps=[Wait("1h", id="w"), Talk("Hi.", id="t")]), idle="silent")

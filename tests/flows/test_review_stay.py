@@ -20,6 +20,7 @@ from onrecord.flows import (
     OnEvent,
     OnMention,
     OnMessage,
+    OnSilence,
     Say,
     Talk,
     Wait,
@@ -368,3 +369,22 @@ async def test_a_run_that_comes_to_stay_after_a_person_s_answer_only_asks() -> N
     assert question is not None
     result = await play.took(approved(question, by="bo"))
     assert (result.messages, play.statuses) == ((), {"f": "asking"})
+
+
+async def test_lines_said_on_the_way_do_not_change_where_it_stays() -> None:
+    """The talk step of the way that was taken, whatever was said behind it."""
+    steps: list[Any] = [
+        Talk("X.", id="x", then="s"), Talk("Y.", id="y"), Say("Bye", id="s", then="end"), Talk("Z.", id="z")
+    ]  # fmt: skip
+    play = Play(Flow("f", steps=steps, on_end="stay"))
+    await play.started("f", speak=SURE)
+    assert play.run("f").step_id == "x"
+
+
+async def test_a_silence_that_comes_to_stay_takes_the_floor() -> None:
+    """The wake is its own."""
+    nudge = Flow("nudge", on=[OnSilence("1h")], steps=[Collect("name", id="r")], on_end="stay")
+    play = Play(nudge, Flow("other", on=[OnMessage()], steps=[Collect("ok", id="q")]), data={"name": "Ana"})
+    ((wake, play.clock.at),) = wakes(await play.said(key="m1", speak=RIGHT))
+    await play.woke(wake)
+    assert play.statuses == {"other": "suspended", "nudge": "asking"}
