@@ -133,6 +133,14 @@ async def test_several_triggers_of_one_event_start_a_flow_once() -> None:
     play = Play(flow, events=EVENTS)
     result = await play.happened("ping")
     assert (starts(result), [code for _, _, _, code in lines(result)]) == (["f#e1"], ["awaiting-trigger"])
+    assert (skips(result), ends(result)) == ([], [])
+
+
+async def test_a_trigger_of_another_event_does_not_start_the_flow() -> None:
+    """Though the flow listens to this one as well."""
+    flow = Flow("f", on=[OnEvent("ping", after="1h"), OnEvent("booked")], steps=[Do("notify", id="n")])
+    result = await Play(flow, events=EVENTS).happened("booked")
+    assert (wakes(result), ends(result)) == ([], [("f#e1", "end")])
 
 
 async def test_a_flow_may_have_two_triggers_that_both_match_a_message() -> None:

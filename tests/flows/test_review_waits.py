@@ -201,3 +201,30 @@ async def test_what_was_written_elsewhere_as_the_wait_began_is_no_reply() -> Non
 async def test_a_short_wait_at_the_end_parks() -> None:
     """There is no message behind it."""
     assert len(wakes(await Play(Flow("f", steps=[Wait("5s", id="w")])).started("f"))) == 1
+
+
+async def test_what_was_written_before_the_wait_began_is_no_reply() -> None:
+    """Though the run had begun by then."""
+    steps: list[Any] = [
+        WaitEvent("ping", id="e"), Wait("1h", id="w", else_="y"), Say("On", id="s", then="end"), Say("Y", id="y")
+    ]  # fmt: skip
+    play = Play(Flow("f", steps=steps), events=EVENTS, idle="silent")
+    await play.started("f")
+    play.clock.advance(minutes=10)
+    await play.said()
+    play.clock.advance(minutes=10)
+    ((wake, play.clock.at),) = wakes(await play.happened("ping"))
+    assert [m.text for m in (await play.woke(wake)).messages] == ["On"]
+
+
+async def test_an_event_that_does_not_come_leads_the_other_way() -> None:
+    """Where there is one; its line says so."""
+    steps: list[Any] = [
+        WaitEvent("ping", id="e", up_to="1h", else_="y"),
+        Say("On", id="s", then="end"),
+        Say("Y", id="y"),
+    ]
+    play = Play(Flow("f", steps=steps), events=EVENTS)
+    ((wake, play.clock.at),) = wakes(await play.started("f"))
+    result = await play.woke(wake)
+    assert (line(result, "no-event").next, [m.text for m in result.messages]) == ("y", ["Y"])
