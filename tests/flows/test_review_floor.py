@@ -258,3 +258,35 @@ async def test_a_suspended_run_comes_back_silently_without_a_message() -> None:
     await play.started("one", key="k1", speak=RIGHT)
     await play.started("two", key="k2", speak=[says("Name?", name="Ana")])
     assert play.statuses == {"one": "asking"}
+
+
+async def test_of_two_that_were_suspended_at_once_the_later_one_comes_back_first() -> None:
+    """In the order in which they started."""
+    talks = [Flow(name, on=[OnEvent("ping")], steps=[Collect("ok", id="q")]) for name in ("a", "b", "c")]
+    play = Play(*talks, events=EVENTS)
+    await play.happened("ping", speak=RIGHT)
+    assert play.statuses == {"a": "suspended", "b": "suspended", "c": "asking"}
+    await play.said(speak=[says("Good.", ok=True)])
+    assert play.statuses == {"a": "suspended", "b": "asking"}
+
+
+async def test_a_run_routed_back_to_that_comes_to_stay_answers_the_message() -> None:
+    """It is its own: who asked meanwhile waits behind it."""
+    buy = Flow("buy", on=[OnMessage("buys")], steps=[Collect("name", id="q")], on_end="stay")
+    play = Play(buy, HELP)
+    await play.said(key="m1", judge=scores(buy=90), speak=[says("Name?")])
+    await play.said(key="m2", judge=scores(help=90), speak=RIGHT)
+    result = await play.said(key="m3", judge=scores(buy=90) | {"fields": {"name": "Ana"}}, speak=[says("Hi Ana")])
+    assert (keys(result), play.statuses) == (["buy#m1:q:2"], {"buy": "asking", "help": "suspended"})
+
+
+async def test_only_the_chosen_flow_s_suspended_run_goes_on() -> None:
+    """Another one, suspended later, waits on."""
+    play = Play(SALES, HELP, Flow("info", on=[OnMessage("asks", repeat="always")], steps=[Collect("ok", id="q")]))
+    for key, chosen in (("m1", "sales"), ("m2", "help"), ("m3", "info")):
+        await play.said(key=key, judge=scores(**{chosen: 90}), speak=RIGHT)
+        play.clock.advance(minutes=1)
+    assert play.statuses == {"sales": "suspended", "help": "suspended", "info": "asking"}
+    result = await play.said(key="m4", judge=scores(sales=90), speak=RIGHT)
+    assert keys(result) == ["sales#m1:q:1/2"]
+    assert play.statuses == {"sales": "asking", "help": "suspended", "info": "suspended"}

@@ -16,7 +16,9 @@ from onrecord.flows import (
     OnEvent,
     OnMention,
     OnMessage,
+    OnSilence,
     Say,
+    Talk,
     Wait,
     WaitEvent,
 )
@@ -131,6 +133,14 @@ async def test_several_triggers_of_one_event_start_a_flow_once() -> None:
     play = Play(flow, events=EVENTS)
     result = await play.happened("ping")
     assert (starts(result), [code for _, _, _, code in lines(result)]) == (["f#e1"], ["awaiting-trigger"])
+    assert (skips(result), ends(result)) == ([], [])
+
+
+async def test_a_trigger_of_another_event_does_not_start_the_flow() -> None:
+    """Though the flow listens to this one as well."""
+    flow = Flow("f", on=[OnEvent("ping", after="1h"), OnEvent("booked")], steps=[Do("notify", id="n")])
+    result = await Play(flow, events=EVENTS).happened("booked")
+    assert (wakes(result), ends(result)) == ([], [("f#e1", "end")])
 
 
 async def test_a_flow_may_have_two_triggers_that_both_match_a_message() -> None:
@@ -181,3 +191,37 @@ async def test_idle_instructions_and_prompt_are_its_own() -> None:
     play = Play(idle=Idle("Help them."))
     result = await play.said(speak=RIGHT)
     assert (said_by(result), dict(result.messages[0].about)) == ([("Right?", "ai", "idle:m1")], {})
+
+
+async def test_a_reply_and_an_event_take_the_timers_away_that_they_end() -> None:
+    """Nobody waits for them any more."""
+    play = Play(WAITS, Flow("e", steps=[WaitEvent("booked", id="w")]), events=EVENTS, idle="silent")
+    ((reply, _),) = wakes(await play.started("waits", key="a"))
+    ((event, _),) = wakes(await play.started("e", key="b"))
+    assert (await play.said(speak=RIGHT)).disarmed == (reply,)
+    assert (await play.happened("booked")).disarmed == (event,)
+
+
+async def test_of_several_answers_that_are_owed_the_latest_is_given() -> None:
+    """One answer for one message; the others come at their own time."""
+    play = Play(Flow("a", steps=[Collect("ok", id="q")]), Flow("b", steps=[Collect("ok", id="q")]))
+    ((first, _),) = wakes(await play.started("a", key="k1", speak=[raises("network")]))
+    play.clock.advance(seconds=10)
+    ((second, _),) = wakes(await play.started("b", key="k2", speak=[raises("network")]))
+    result = await play.said(speak=RIGHT)
+    assert (keys(result), result.disarmed) == (["b#k2:q:1"], (second,))
+    assert play.statuses == {"a": "waiting", "b": "asking"}
+    play.clock.at = after(minutes=1)
+    assert keys(await play.woke(first, speak=RIGHT)) == ["a#k1:q:1"]
+
+
+async def test_a_follow_up_that_could_not_be_said_is_dropped_when_the_customer_writes() -> None:
+    """They are not silent any more; somebody else answers."""
+    nudge = Flow("nudge", on=[OnSilence("1h")], steps=[Talk("There?", id="t")])
+    play = Play(nudge)
+    ((silence, play.clock.at),) = wakes(await play.said(key="m1", speak=RIGHT))
+    ((retry, _),) = wakes(await play.woke(silence, speak=[raises("network")]))
+    result = await play.said(key="m2", speak=RIGHT)
+    assert ends(result) == [("nudge#1789898400000", "skipped")]
+    assert lines(result)[0] == ("t", "prompt", "skipped", "customer-replied")
+    assert (keys(result), retry in result.disarmed) == (["idle:m2"], True)

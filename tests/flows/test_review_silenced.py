@@ -274,6 +274,21 @@ async def test_a_chain_behind_something_done_spends_its_claim() -> None:
     assert [*play.claims] == ["f:s1:"]
 
 
+async def test_a_flow_that_has_spoken_has_done_something() -> None:
+    """Whatever becomes of it while nobody may speak."""
+    play = Play(Flow("f", on=[OnMessage()], steps=[Collect("name", id="q"), Say("Bye", id="s")]))
+    await play.said(key="m1", speak=RIGHT)
+    result = await play.said("Ana", key="m2", judge={"fields": {"name": "Ana"}}, options=LISTENING)
+    assert (ends(result), [*play.claims]) == ([("f#m1", "skipped")], ["f:s1:"])
+
+
+async def test_a_flow_that_has_waited_has_done_something() -> None:
+    """Its claim was spent in a turn in which anybody might speak."""
+    play = Play(Flow("f", on=[OnMention()], steps=[Wait("1h", id="w"), Talk("Hi.", id="t")]), idle="silent")
+    ((wake, play.clock.at),) = wakes(await play.said())
+    assert (ends(await play.woke(wake, options=HUMAN)), [*play.claims]) == ([("f#m1", "skipped")], ["f:s1:"])
+
+
 async def test_a_delayed_flow_that_could_not_speak_at_its_time_may_begin_again() -> None:
     """It had waited for its delay, and nothing else."""
     play = Play(Flow("f", on=[OnEvent("ping", after="1h", repeat="once")], steps=[Talk("Hi.", id="t")]), events=EVENTS)

@@ -219,6 +219,16 @@ async def test_a_wait_that_the_provider_states_counts_when_it_is_later() -> None
         assert [at for _, at in wakes(result)] == [after(minutes=minutes)]
 
 
+async def test_failures_of_one_step_are_not_those_of_the_next() -> None:
+    """An exit leads on while an answer is owed: the next failure waits a minute again."""
+    exits = [Branch(only_if=lambda ctx: ctx.context, then="b")]
+    flow = Flow("f", on=[OnMessage()], steps=[Talk("A.", id="a", branches=exits), Talk("B.", id="b")])
+    play = Play(flow)
+    await play.said(key="m1", context=False, speak=[raises("network")])
+    result = await play.said(key="m2", context=True, speak=[raises("network")])
+    assert wakes(result) == [("f#m1:b:1:retry:1789898460000", after(minutes=1))]
+
+
 async def test_what_a_run_that_failed_had_asked_is_asked_by_whoever_waited() -> None:
     """The floor goes back in the same turn."""
     play = Play(Flow("one", steps=[Collect("ok", id="q")]), Flow("two", steps=[Talk("Hi.", id="t")]))

@@ -147,6 +147,14 @@ async def test_a_condition_sees_the_claim_that_its_run_would_spend() -> None:
     assert seen == ["f:s1:", "f:s1:", "f:s1:m1", "f:s1:m1"]
 
 
+async def test_a_flow_of_the_session_has_no_other_anchor() -> None:
+    """Whatever a host gives under that name; one that it does not give is the session, too."""
+    play = Play(Flow("f", steps=[NOTIFY]), Flow("g", anchor="lead", steps=[NOTIFY]))
+    for flow in ("f", "g"):
+        result = await play.started(flow, options=[FlowOptions(anchors={"session": "x", "deal": "y"})])
+        assert result.started[0].about["anchor"] == "s1"
+
+
 async def test_a_run_that_has_begun_is_not_replaced() -> None:
     """It waits for something else than its beginning."""
     play = Play(Flow("f", on=[OnEvent("ping", after="1h")], steps=[Wait("1d", id="w")]), events=EVENTS)

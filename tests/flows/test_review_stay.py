@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from onrecord.conversation.inputs import Ask, approved
 from onrecord.flows import (
     Branch,
     Chain,
@@ -19,6 +20,7 @@ from onrecord.flows import (
     OnEvent,
     OnMention,
     OnMessage,
+    OnSilence,
     Say,
     Talk,
     Wait,
@@ -318,3 +320,71 @@ async def test_an_event_leaves_a_run_that_stays_alone() -> None:
     await play.said(key="m1", speak=SURE)
     result = await play.happened("ping")
     assert (result.messages, play.statuses, dict(play.run("faq").visits)) == ((), {"faq": "asking"}, {"r": 2})
+
+
+async def test_a_run_that_left_asks_like_any_other() -> None:
+    """Its fixed question goes out, and a step whose fields are known is passed."""
+    flow = Flow("f", on=[OnMessage()], on_end="stay", steps=[
+        Talk("A.", id="a", then="end", branches=[Branch("goes on", then="b")]),
+        Collect("name", id="b"), Collect("ok", id="c", question="Right?"),
+    ])  # fmt: skip
+    play = Play(flow)
+    await play.said(key="m1", judge={**NOTHING, "asks": False}, speak=SURE)
+    told: dict[str, Any] = {"branches": {"q1": True}, "fields": {"name": "Ana"}, "asks": False}
+    result = await play.said(key="m2", judge=told)
+    assert said_by(result) == [("Right?", "verbatim", "f#m1:c:1")]
+    assert (play.run("f").staying, dict(play.run("f").asked)) == (False, {"ok": 1})
+
+
+async def test_an_action_that_spoke_is_answer_enough() -> None:
+    """The run that comes to stay keeps quiet until the next message."""
+    flow = Flow("f", on=[OnMessage()], on_end="stay", steps=[Collect("name", id="q"), Do("call", id="c")])
+    play = Play(flow, data={"name": "Ana"}, actions=[Tool("call", lambda *_: Ok(spoke=True))])
+    result = await play.said(key="m1")
+    assert (result.messages, play.statuses) == ((), {"f": "asking"})
+
+
+async def test_a_reply_that_comes_to_stay_is_judged_by_the_exits_of_that_step() -> None:
+    """It is the asker of this message."""
+    flow = Flow("f", on_end="stay", steps=[
+        Talk("Help.", id="r", branches=[Branch("asks for a person", then="p")]), Wait("1d", id="w", else_="end"),
+        Say("Late", id="s", then="end"), Say("Calling.", id="p"),
+    ])  # fmt: skip
+    play = Play(flow)
+    await play.started("f", speak=SURE)
+    result = await play.said(key="m1", judge={"branches": {"q1": True}})
+    assert [m.text for m in result.messages] == ["Calling."]
+
+
+async def test_a_run_that_comes_to_stay_after_a_person_s_answer_only_asks() -> None:
+    """The turn goes on as a timer's would: nobody has written just now."""
+
+    async def confirm(args: Any, ctx: ToolContext[Any]) -> Any:
+        return (await ctx.ask(Ask("Really?"))).approved
+
+    flow = Flow("f", on=[OnMessage()], on_end="stay", steps=[Collect("name", id="q"), Do("confirm", id="c")])
+    play = Play(flow, data={"name": "Ana"}, actions=[Tool("confirm", confirm)])
+    await play.said(key="m1")
+    question = play.kept.question
+    assert question is not None
+    result = await play.took(approved(question, by="bo"))
+    assert (result.messages, play.statuses) == ((), {"f": "asking"})
+
+
+async def test_lines_said_on_the_way_do_not_change_where_it_stays() -> None:
+    """The talk step of the way that was taken, whatever was said behind it."""
+    steps: list[Any] = [
+        Talk("X.", id="x", then="s"), Talk("Y.", id="y"), Say("Bye", id="s", then="end"), Talk("Z.", id="z")
+    ]  # fmt: skip
+    play = Play(Flow("f", steps=steps, on_end="stay"))
+    await play.started("f", speak=SURE)
+    assert play.run("f").step_id == "x"
+
+
+async def test_a_silence_that_comes_to_stay_takes_the_floor() -> None:
+    """The wake is its own."""
+    nudge = Flow("nudge", on=[OnSilence("1h")], steps=[Collect("name", id="r")], on_end="stay")
+    play = Play(nudge, Flow("other", on=[OnMessage()], steps=[Collect("ok", id="q")]), data={"name": "Ana"})
+    ((wake, play.clock.at),) = wakes(await play.said(key="m1", speak=RIGHT))
+    await play.woke(wake)
+    assert play.statuses == {"other": "suspended", "nudge": "asking"}

@@ -7,14 +7,18 @@ from typing import Any
 import pytest
 
 from onrecord.flows import (
+    Anchor,
+    Branch,
     Chain,
     Collect,
     Defer,
     Do,
     Flow,
+    FlowOptions,
     Goto,
     If,
     OnEvent,
+    OnMessage,
     Say,
     Talk,
     Wait,
@@ -22,7 +26,7 @@ from onrecord.flows import (
 )
 from onrecord.flows.flow import Event
 from onrecord.tools.tool import Tool
-from tests.flows.playing import Play, ends, keys, line, lines, said_by, says, wakes
+from tests.flows.playing import Play, after, ends, keys, line, lines, said_by, says, wakes
 
 pytestmark = pytest.mark.unit
 
@@ -145,3 +149,82 @@ async def test_a_deferred_action_runs_again_as_the_same_visit() -> None:
     result = await play.woke(wake)
     assert [each.key for each in result.outcomes] == ["d#k:a:1", "d#k:s:1"]
     assert keys(result) == ["d#k:s:1"]
+
+
+async def test_exits_of_a_wait_without_another_way_are_not_looked_at() -> None:
+    """A message does not end it, and its wake goes on as usual."""
+    exits = [Branch(only_if={"known": []}, then="x")]
+    flow = Flow("f", steps=[Wait("1h", id="w", branches=exits), Say("On", id="s", then="end"), Say("X", id="x")])
+    play = Play(flow, idle="silent")
+    ((wake, at),) = wakes(await play.started("f"))
+    assert lines(await play.said()) == []
+    play.clock.at = at
+    assert [m.text for m in (await play.woke(wake)).messages] == ["On"]
+
+
+async def test_a_wake_after_a_reply_takes_the_other_way_and_no_exit() -> None:
+    """Exits are for replies that come while it waits."""
+    flow = Flow("f", anchor="lead", steps=[
+        Wait("1h", id="w", else_="y", branches=[Branch(only_if={"known": []}, then="x")]),
+        Say("On", id="s", then="end"), Say("X", id="x", then="end"), Say("Y", id="y"),
+    ])  # fmt: skip
+    play = Play(flow)
+    ((wake, at),) = wakes(await play.started("f"))
+    play.clock.at = at
+    options = [FlowOptions(anchors={"lead": Anchor("s1", last_inbound_at=after(minutes=30))})]
+    assert [m.text for m in (await play.woke(wake, options=options)).messages] == ["Y"]
+
+
+async def test_what_was_written_as_the_wait_began_is_no_reply() -> None:
+    """Nor is what came before it."""
+    flow = Flow(
+        "f", on=[OnMessage()], steps=[Wait("1h", id="w", else_="y"), Say("On", id="s", then="end"), Say("Y", id="y")]
+    )
+    play = Play(flow, idle="silent")
+    ((wake, at),) = wakes(await play.said())
+    play.clock.at = at
+    assert [m.text for m in (await play.woke(wake)).messages] == ["On"]
+
+
+async def test_what_was_written_elsewhere_as_the_wait_began_is_no_reply() -> None:
+    """Only what comes after it."""
+    flow = Flow(
+        "f", anchor="lead", steps=[Wait("1h", id="w", else_="y"), Say("On", id="s", then="end"), Say("Y", id="y")]
+    )
+    play = Play(flow)
+    ((wake, at),) = wakes(await play.started("f"))
+    play.clock.at = at
+    options = [FlowOptions(anchors={"lead": Anchor("s1", last_inbound_at=after())})]
+    assert [m.text for m in (await play.woke(wake, options=options)).messages] == ["On"]
+
+
+async def test_a_short_wait_at_the_end_parks() -> None:
+    """There is no message behind it."""
+    assert len(wakes(await Play(Flow("f", steps=[Wait("5s", id="w")])).started("f"))) == 1
+
+
+async def test_what_was_written_before_the_wait_began_is_no_reply() -> None:
+    """Though the run had begun by then."""
+    steps: list[Any] = [
+        WaitEvent("ping", id="e"), Wait("1h", id="w", else_="y"), Say("On", id="s", then="end"), Say("Y", id="y")
+    ]  # fmt: skip
+    play = Play(Flow("f", steps=steps), events=EVENTS, idle="silent")
+    await play.started("f")
+    play.clock.advance(minutes=10)
+    await play.said()
+    play.clock.advance(minutes=10)
+    ((wake, play.clock.at),) = wakes(await play.happened("ping"))
+    assert [m.text for m in (await play.woke(wake)).messages] == ["On"]
+
+
+async def test_an_event_that_does_not_come_leads_the_other_way() -> None:
+    """Where there is one; its line says so."""
+    steps: list[Any] = [
+        WaitEvent("ping", id="e", up_to="1h", else_="y"),
+        Say("On", id="s", then="end"),
+        Say("Y", id="y"),
+    ]
+    play = Play(Flow("f", steps=steps), events=EVENTS)
+    ((wake, play.clock.at),) = wakes(await play.started("f"))
+    result = await play.woke(wake)
+    assert (line(result, "no-event").next, [m.text for m in result.messages]) == ("y", ["Y"])
