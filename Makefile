@@ -14,7 +14,8 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 WHOLE  := not bench and not live
 COVER  := $(BIN)/python -m coverage run --data-file
 # Tests that mostly wait for processes of their own: they run beside the others.
-APART  := tests/docs tests/gates tests/soak tests/days tests/breaking tests/cli/test_killed.py tests/cli/test_worker.py \
+# Those of flows are with them, so that both halves take about the same time.
+APART  := tests/docs tests/gates tests/soak tests/days tests/breaking tests/flows tests/cli/test_killed.py tests/cli/test_worker.py \
           tests/cli/test_streams.py tests/cli/test_chat_terminal.py tests/cli/test_chat_pipe.py \
           tests/stores/test_sqlite_killed.py
 

@@ -38,7 +38,8 @@ def outcome_text(line: Outcome, when: Callable[[datetime], str]) -> str:
     place = "/".join(filter(None, (flow, str(line.about.get("step_id", "")))))
     head = f"{place} {line.kind}: " if place else f"{line.kind}: " if line.kind in _DONE else ""
     done = _DONE.get(line.kind, "done") if line.status == "ok" else _WAITS if line.status == "waiting" else line.status
-    detail = "" if line.detail is None else f" ({_shown(line.detail)})"
+    told = None if line.code == "awaiting-answer" else line.detail  # a question's key says nothing to people
+    detail = "" if told is None else f" ({_shown(told)})"
     following = "" if line.next is None else f" → {line.next}"
     return f"{head}{line.message or line.code or done}{detail}{_until(line, when)}{following}"
 
