@@ -206,7 +206,7 @@ def test_the_demo_is_killed_after_every_line_and_books_one_room(folder: Path, ex
     session = stored(folder / "t.db")
     assert session is not None
     told = session.conversation.messages
-    assert [m.text for m in told if isinstance(m, UserMessage)] == customer
+    assert [m.text for m in told if isinstance(m, UserMessage)] == customer, rows(folder / "t.db", "in")
     assert len([m for m in told if isinstance(m, AssistantMessage)]) == len(customer)
     assert [c.name for m in told if isinstance(m, AssistantMessage) for r in m.rounds for c in r.calls] == calls
     booked = [m.text for m in told if isinstance(m, AssistantMessage) and "H-1001" in m.text]
