@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import PurePath
 from typing import NoReturn
 
 from onrecord.errors import FeatureFailed, TurnError
@@ -11,7 +10,7 @@ from onrecord.jsonio import writable
 
 __all__ = ("ends_take", "fail", "raised", "told")
 
-_OWN = str(PurePath(__file__).parent.parent)
+_OWN = __file__.removesuffix(".py").removesuffix("contained")[:-1].removesuffix("turn")
 
 
 def ends_take(error: BaseException) -> bool:
@@ -39,6 +38,8 @@ def raised(error: BaseException) -> str:
 
     ``TypeError (clinic.py, line 187)``.
     """
+    from pathlib import PurePath  # a heavy import, for a turn that has failed
+
     place, at = "", error.__traceback__
     while at is not None:
         file = at.tb_frame.f_code.co_filename
