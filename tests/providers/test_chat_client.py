@@ -14,7 +14,8 @@ from onrecord.errors import ModelError
 from onrecord.models.chunks import CallChunk, Finished, TextChunk
 from onrecord.models.request import Request
 from onrecord.models.retry import Reliable
-from onrecord.providers.openai_chat.client import Key, merged_headers, openai
+from onrecord.providers.api_keys import Key, merged_headers
+from onrecord.providers.openai_chat.client import openai
 from onrecord.providers.openai_compatible import openai_compatible
 from tests.models.requests import request, user
 from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Peer, answering, chunk, serving

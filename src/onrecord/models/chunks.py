@@ -72,12 +72,19 @@ class Attempted(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Finished(Struct, frozen=True, gc=False, kw_only=True):
-    """The last chunk, exactly once: how the reply ended, what it cost, which model answered."""
+    """The last chunk, exactly once: how the reply ended, what it cost, which model answered.
+
+    A model that had another one answer in its place says which: ``provider``, ``protocol`` and ``scope`` are then
+    those of the model that really answered, and empty otherwise.
+    """
 
     finish: str = "stop"
     usage: Usage | None = None
     model: str = ""
     lost: tuple[str, ...] = ()
+    provider: str = ""
+    protocol: str = ""
+    scope: str = ""
 
 
 Chunk = TextChunk | ThinkingChunk | CallChunk | CitationChunk | SearchChunk | NativeItem | Attempted | Finished

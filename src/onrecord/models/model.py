@@ -127,12 +127,18 @@ def preset(
     max_tokens: int | None = None,
     stop: tuple[str, ...] | None = None,
     seed: int | None = None,
+    thinking: str | int | None = None,
+    search: bool | None = None,
     **extra: Json,
 ) -> Model:
     """A model that always runs with these settings: ``preset("openai:gpt-5", temperature=0.2, max_tokens=800)``.
 
-    ``extra`` goes into the request body as given. Raises ConfigurationError for an unknown model name.
+    ``thinking`` is an effort, a budget in tokens or ``"none"``; ``search=True`` adds the search that the provider runs
+    itself. ``extra`` goes into the request body as given. Raises ConfigurationError for an unknown model name.
     """
     held = model_named(model) if isinstance(model, str) else model
-    settings = Settings(temperature=temperature, top_p=top_p, max_tokens=max_tokens, stop=stop, seed=seed, extra=extra)
+    settings = Settings(
+        temperature=temperature, top_p=top_p, max_tokens=max_tokens, stop=stop, seed=seed, thinking=thinking,
+        search=search, extra=extra,
+    )  # fmt: skip
     return Preset(held, settings)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "NO_SETTINGS",
+    "HeadMarks",
     "HeaderSource",
     "Offer",
     "Piece",
@@ -71,17 +72,39 @@ class Swap(Struct, frozen=True, kw_only=True):
     shows: tuple[Part, ...]
 
 
+class HeadMarks(Struct, frozen=True, kw_only=True):
+    """Cache marks in front of the units: after so many of the system pieces (0: none), and after the tools.
+
+    ``ttl`` is how long the vendor is asked to keep what is marked, units included.
+    """
+
+    system: int = 0
+    tools: bool = False
+    ttl: Literal["short", "long"] = "short"
+
+
 class View(Struct, frozen=True, kw_only=True):
-    """Which units a request shows: spans and inserted messages in order, swapped results, cache marks, pins."""
+    """Which units a request shows: spans and inserted messages in order, swapped results, cache marks, pins.
+
+    ``marks`` are the units after which a cache mark goes, ``head`` the marks before them; wires whose vendors cache
+    by themselves have none. ``stand_ins``: media that a model does not take is shown by its transcript or its
+    description, instead of refusing the request.
+    """
 
     spans: tuple[Span | ContextMessage, ...]
     swaps: tuple[Swap, ...] = ()
     marks: tuple[int, ...] = ()
+    head: HeadMarks | None = None
+    stand_ins: bool = False
     pins: Mapping[str, str] = {}
 
 
 class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Sampling and limits; None is never sent. ``extra`` goes into the body as given."""
+    """Sampling and limits; None is never sent. ``extra`` goes into the body as given.
+
+    ``thinking`` is an effort in the vendor's words, a budget in tokens, or ``"none"``. ``search`` asks for the search
+    that the provider runs itself, beside the tools of the request.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
@@ -89,6 +112,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop: tuple[str, ...] | None = None
     seed: int | None = None
     thinking: str | int | None = None
+    search: bool | None = None
     extra: Mapping[str, Json] = {}
 
 

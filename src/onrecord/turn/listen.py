@@ -196,6 +196,7 @@ class _Ear:
     def round(self, rid: str, latency_ms: int) -> Round:
         self.flush()
         card, ended = self.request.model.card, self.finished or Finished(finish="unknown")
+        scope = ended.scope or self.request.scope
         if self.citations:
             self.content = [Text(p.text, citations=self.citations) if type(p) is Text else p for p in self.content]
         return Round(
@@ -206,10 +207,12 @@ class _Ear:
                 for i, (wire_id, name, raw) in enumerate(self.calls)
             ),
             use=ModelUse(
-                provider=card.provider, model=ended.model or card.model, scope=self.request.scope, usage=ended.usage,
-                finish=ended.finish, latency_ms=latency_ms,
+                provider=ended.provider or card.provider, model=ended.model or card.model, scope=scope,
+                usage=ended.usage, finish=ended.finish, latency_ms=latency_ms,
             ),
-            continuation=Continuation(protocol=card.protocol, scope=self.request.scope, items=tuple(self.natives))
+            continuation=Continuation(
+                protocol=ended.protocol or card.protocol, scope=scope, items=tuple(self.natives)
+            )
             if self.natives
             else None,
             lost=(*self.lost, *ended.lost),

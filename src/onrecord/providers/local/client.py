@@ -15,11 +15,12 @@ from onrecord.models.chunks import Chunk
 from onrecord.models.model import Model, ModelCard
 from onrecord.models.request import Request, Wire
 from onrecord.net import transport
+from onrecord.providers.api_keys import Key
 from onrecord.providers.local.gguf import check_gguf
 from onrecord.providers.local.plain_calls import PlainCalls
 from onrecord.providers.local.process import PROVIDER, Endpoint, ModelProcess, Settings, model_process
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
-from onrecord.providers.openai_chat.client import ChatModel, Key
+from onrecord.providers.openai_chat.client import ChatModel
 from onrecord.providers.openai_chat.project import ChatProjection
 
 __all__ = ("LocalModel", "local", "named")

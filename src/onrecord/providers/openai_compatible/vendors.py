@@ -15,8 +15,10 @@ from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json
 from onrecord.models.model import Model, ModelCard
 from onrecord.models.retry import Reliable
+from onrecord.providers.api_keys import Key
+from onrecord.providers.http_model import SILENCE_S
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
-from onrecord.providers.openai_chat.client import SILENCE_S, ChatModel, Key
+from onrecord.providers.openai_chat.client import ChatModel
 
 __all__ = ("VENDORS", "Available", "Vendor", "available", "named", "openai_compatible")
 

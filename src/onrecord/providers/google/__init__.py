@@ -1,0 +1,1 @@
+"""The generateContent protocol of Google: what its models can do, requests as bytes, events as chunks."""

@@ -1,0 +1,222 @@
+"""A model behind an HTTP endpoint: projection, transport and parser put together, the same for every wire.
+
+A wire supplies a projection, a parser, the address of a request and the header that its key goes into.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import ClassVar, Protocol
+from urllib.parse import SplitResult, urlsplit
+
+from onrecord.errors import ConfigurationError, ModelError
+from onrecord.models.chunks import Chunk
+from onrecord.models.classify_errors import answer_error
+from onrecord.models.lanes import SLICE
+from onrecord.models.model import ModelCard
+from onrecord.models.projection import Projection
+from onrecord.models.request import Request, Wire
+from onrecord.net.transport import Reply, post
+from onrecord.providers.api_keys import Key, merged_headers
+
+__all__ = ("SILENCE_S", "HttpModel", "StreamParser")
+
+SILENCE_S = 60.0
+TRAILING_S = 0.5
+"""How long the end of the connection may come after the end of the reply; longer, and the connection is dropped."""
+ERROR_BYTES = 1 << 20
+
+
+class StreamParser(Protocol):
+    """Reads one reply of a wire; one is made for each request.
+
+    ``done`` once nothing of the reply can follow, ``started`` once a chunk was handed out or a call began. All methods
+    raise ModelError; no error quotes content.
+    """
+
+    done: bool
+    started: bool
+
+    def feed(self, data: bytes, /) -> Sequence[Chunk]:
+        """The chunks of one event's data, which is an `onrecord.net.sse.ErrorEvent` where its sender says so."""
+        ...
+
+    def whole(self, body: bytes, /) -> Sequence[Chunk]:
+        """The chunks of an answer that is one JSON object, from servers that do not stream."""
+        ...
+
+    def close(self) -> Sequence[Chunk]:
+        """What is left at the end, `Finished` last; an error when the reply is not whole."""
+        ...
+
+
+class HttpModel(ABC):
+    """A model behind an HTTP endpoint. Makes one request per `stream`: see `Reliable` for more.
+
+    ``headers`` go out with every request, below those of the request itself. ``silence_s`` bounds each wait in which
+    nothing comes. Raises ConfigurationError for an address that is none or holds a secret.
+    """
+
+    key_header: ClassVar[str] = "Authorization"
+    """The header that holds the key, after ``key_prefix``. A request that brings this header brings its own key."""
+    key_prefix: ClassVar[str] = "Bearer "
+    ends_with: ClassVar[str] = "/v1"
+    """How a base URL of this wire ends, for the hints of errors."""
+
+    def __init__(
+        self,
+        card: ModelCard,
+        projection: Projection,
+        *,
+        key: Key | None = None,
+        headers: Mapping[str, str] | None = None,
+        silence_s: float = SILENCE_S,
+    ) -> None:
+        check_address(card, self.ends_with)
+        self._card, self._projection, self._key = card, projection, key or Key()
+        self._base = (card.base_url or "").rstrip("/")
+        self._headers = merged_headers(headers or {}, {})
+        self._silence_s = silence_s
+
+    @property
+    def card(self) -> ModelCard:
+        return self._card
+
+    @abstractmethod
+    def address(self) -> str:
+        """Where requests go, below ``self._base``."""
+
+    @abstractmethod
+    def parser(self) -> StreamParser:
+        """A parser for one reply."""
+
+    def wire(self, request: Request, /) -> Wire:
+        return self._projection.wire(request)
+
+    def extend(self, request: Request, /, limit: int = SLICE) -> int:
+        """See `onrecord.models.model.extend`."""
+        return self._projection.extend(request, limit)
+
+    async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
+        wire = request.wire or self._projection.wire(request)
+        if wire.issues:
+            raise self._cannot_carry(wire)
+        headers = self._signed(await request.headers() if request.headers is not None else {})
+        self._projection.sent(request)
+        provider, silence_s = self._card.provider, self._silence_s
+        parser = self.parser()
+        try:
+            async with post(
+                self.address(), wire.body, headers=headers, provider=provider, silence_s=silence_s
+            ) as reply:
+                if not _is_answer(reply):
+                    raise await self._refusal(reply)
+                if reply.headers.get("content-type", "").startswith("application/json"):
+                    for chunk in parser.whole(await reply.read()):
+                        yield chunk
+                else:
+                    feed = parser.feed
+                    async with aclosing(reply.event_batches(silence_s=silence_s)) as batches:
+                        async for batch in batches:
+                            for data in batch:
+                                for chunk in feed(data):
+                                    yield chunk
+                            if parser.done:
+                                if not reply.ended:
+                                    await _drain(batches)
+                                break
+            for chunk in parser.close():
+                yield chunk
+        except ModelError as error:
+            error.started = parser.started
+            raise
+
+    def _signed(self, own: Mapping[str, str]) -> dict[str, str]:
+        """The headers of one request; with the key, unless they bring their own authorization."""
+        headers = merged_headers(self._headers, own) if own else dict(self._headers)
+        name = self.key_header
+        if name not in headers and name.lower() not in {given.lower() for given in headers}:
+            if (key := self._key.read()) is not None:
+                headers[name] = self.key_prefix + key
+            elif self._key.needed:
+                raise ModelError(
+                    f"{self._card.provider} needs an API key and there is none",
+                    kind="auth",
+                    provider=self._card.provider,
+                    hint=self._key.hint,
+                )
+        return headers
+
+    async def _refusal(self, reply: Reply) -> ModelError:
+        if 200 <= reply.status < 300:
+            return ModelError(
+                f"{self._card.provider} answered with a web page",
+                kind="invalid",
+                provider=self._card.provider,
+                status=reply.status,
+                hint=f"check the base URL: it is the address of the API, up to and with {self.ends_with}",
+            )
+        try:
+            body = await reply.read(ERROR_BYTES)
+        except ModelError:  # the status says enough
+            body = b""
+        return answer_error(
+            self._card.provider, reply.status, reply.headers, body, now=datetime.now(UTC), key_hint=self._key.hint
+        )
+
+    def _cannot_carry(self, wire: Wire) -> ModelError:
+        told = "; ".join(dict.fromkeys(issue.what for issue in wire.issues[:5]))
+        return ModelError(
+            f"{self._card.name!r} cannot be sent this conversation: {told}",
+            kind="invalid",
+            provider=self._card.provider,
+            hint="choose a model that takes it, or leave it out of what is shown",
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._card.name!r})"
+
+
+def check_address(card: ModelCard, ends_with: str = "/v1") -> None:
+    """Raises ConfigurationError unless the card names an http address that holds no secret."""
+    place = _place(card.base_url or "")
+    if place is None:
+        raise ConfigurationError(
+            f"model {card.name!r} has no http address",
+            hint="the base URL (base_url=, or a variable such as OPENAI_BASE_URL) begins with http:// or https:// "
+            f"and goes up to and with {ends_with}",
+        )
+    if "@" in place.netloc or place.query or place.fragment:
+        raise ConfigurationError(
+            f"the address of {card.name!r} holds a user, a password, a query or a fragment",
+            hint="records name the address, so it holds no secret: give api_key= or headers=",
+        )
+
+
+def _is_answer(reply: Reply) -> bool:
+    """Whether this is what was asked for: no refusal, and no page for people, which another address gives."""
+    return 200 <= reply.status < 300 and not reply.headers.get("content-type", "").startswith("text/html")
+
+
+def _place(url: str) -> SplitResult | None:
+    """The parts of an http address; None for what is none, or names no host or no possible port."""
+    try:
+        parts = urlsplit(url)
+        named = parts.hostname is not None and parts.port != 0  # the port is checked when it is read
+    except ValueError:
+        return None
+    return parts if named and url.startswith(("http://", "https://")) else None
+
+
+async def _drain(batches: AsyncGenerator[list[bytes], None]) -> None:
+    """Reads to the end of the answer, so that its connection can be used again."""
+    try:
+        async with asyncio.timeout(TRAILING_S):
+            async for _ in batches:
+                pass
+    except (TimeoutError, ModelError):
+        pass  # the reply is whole; what the connection does now costs only the connection
