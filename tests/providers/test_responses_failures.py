@@ -120,6 +120,14 @@ def test_a_stream_that_ends_before_its_end_fails() -> None:
     assert read(*events)
 
 
+def test_an_event_that_breaks_off_is_an_early_end() -> None:
+    """A connection cut in the middle of an event, at any place of it."""
+    whole = raw(delta("naïve ☃"))[0]
+    for at in range(len(whole)):
+        error = failure(delta("x"), whole[:at])
+        assert (error.kind, error.started, str(error)) == ("network", True, "acme ended its stream early")
+
+
 def test_a_call_that_began_unseen_counts_as_started() -> None:
     """It may have been paid for, and is not asked for again."""
     assert failure(added(called(args=""))).started is True
@@ -196,3 +204,10 @@ def test_a_whole_answer_that_is_no_reply_is_told(body: Any, kind: str) -> None:
         Parser("acme").whole(raw(body)[0])
     assert caught.value.kind == kind
     assert CANARY not in str(caught.value)
+
+
+def test_a_whole_answer_that_breaks_off_is_an_early_end() -> None:
+    """As a stream that does."""
+    with pytest.raises(ModelError) as caught:
+        Parser("acme").whole(b'{"status":"completed","output":[')
+    assert caught.value.kind == "network"

@@ -73,10 +73,10 @@ class Parser:
             raise stream_error(self._provider, error_of_event(data), started=self.started)
         try:
             event = read_event(data)
-        except (DecodeError, UnicodeDecodeError):
+        except (DecodeError, UnicodeDecodeError) as problem:
             if data.strip() == DONE:  # of servers that end all their streams alike
                 return _NONE
-            raise self._error("invalid", FOREIGN) from None
+            raise self._unread(problem) from None
         number = event.sequence_number
         if number == self._number + 1:
             self._number = number
@@ -103,9 +103,7 @@ class Parser:
     def close(self) -> Sequence[Chunk]:
         """The rest: the continuation and the end. Raises ModelError when the reply is not whole."""
         if not self.done:
-            raise self._error(
-                "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
-            )
+            raise self._early()
         if not self._items and not self._words.chars:
             raise self._error("overload", "sent an empty answer")
         out: list[Chunk] = [self._items[index] for index in sorted(self._items)]
@@ -202,7 +200,7 @@ class Parser:
     # ---- the end
 
     def _ended(self, event: Event, out: list[Chunk]) -> None:
-        answer = self._held(read_answer, b"" if event.response is UNSET else event.response)
+        answer = self._held(read_answer, b"null" if event.response is UNSET else event.response)
         if answer.status is None:
             answer.status = event.type.rpartition(".")[2]
         self._end(answer, out)
@@ -254,8 +252,18 @@ class Parser:
     def _held(self, read: Callable[[bytes], T], raw: bytes) -> T:
         try:
             return read(raw)
-        except (DecodeError, UnicodeDecodeError):
-            raise self._error("invalid", FOREIGN) from None
+        except (DecodeError, UnicodeDecodeError) as problem:
+            raise self._unread(problem) from None
+
+    def _unread(self, problem: Exception) -> ModelError:
+        """Data that is JSON up to where it ends was cut in the middle; anything else is of another protocol."""
+        cut = isinstance(problem, DecodeError) and "truncated" in str(problem)
+        return self._early() if cut else self._error("invalid", FOREIGN)
+
+    def _early(self) -> ModelError:
+        return self._error(
+            "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
+        )
 
     def _reported(self, event: Event, data: bytes) -> ModelError:
         held = error_of_event(data)
