@@ -1,284 +1,94 @@
-"""Recorded Responses streams of two vendors replay through client and parser, however the network cuts them."""
+"""Recorded Responses of two vendors: what a person reads in the files, and streams that repeat or lose an event.
+
+What every wire does with its recordings is in ``test_every_wire_recorded``.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import random
-from contextlib import aclosing
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import pytest
 
 from onrecord.conversation.usage import Usage
-from onrecord.errors import ModelError
-from onrecord.models.chunks import (
-    CallChunk,
-    Chunk,
-    CitationChunk,
-    Finished,
-    NativeItem,
-    SearchChunk,
-    TextChunk,
-    ThinkingChunk,
-)
-from onrecord.models.request import Request
+from onrecord.models.chunks import Chunk, CitationChunk, NativeItem
 from onrecord.net.sse import EventParser
 from onrecord.providers.openai_responses.client import openai_responses
 from onrecord.providers.openai_responses.parse import Parser
-from tests.models.requests import request, user
 from tests.net.loopback import Peer, serving
+from tests.providers.wires import RESPONSES, TRAFFIC, Heard, Recorded, by_model, by_parser, events_of, heard
 
-pytestmark = pytest.mark.integration
-
-ROOT = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("ONRECORD_SHARED") or ROOT.parent / "shared")
-TRAFFIC = SHARED / "data" / "traffic"
-ASKED: Request = request(user("hi"))
-SHORT = 6_000
-
-
-class Recorded(NamedTuple):
-    """One exchange with a vendor; an answer that was no stream is one JSON object."""
-
-    name: str
-    path: str
-    content_type: str
-    body: bytes
-
-    @property
-    def streams(self) -> bool:
-        return self.content_type.startswith("text/event-stream")
-
-
-def recorded() -> list[Recorded]:
-    """All recorded exchanges of the protocol."""
-    found: list[Recorded] = []
-    for vendor in ("openai_responses", "deepseek_responses"):
-        for file in sorted((TRAFFIC / vendor).glob("*.json")):
-            for n, held in enumerate(json.loads(file.read_text(encoding="utf-8"))):
-                said = held["response"]
-                body = (said if isinstance(said, str) else json.dumps(said)).encode()
-                name = file.stem.removeprefix("openai_").removeprefix("responses_").rstrip("_")
-                found.append(Recorded(f"{name}/{n}", held["path"], held["content_type"], body))
-    return found
-
-
-RECORDED = recorded()
+STREAMS = RESPONSES.recorded()
+each_stream = pytest.mark.parametrize("one", STREAMS, ids=[one.name for one in STREAMS])
 needs_traffic = pytest.mark.skipif(
-    not RECORDED, reason="no recorded traffic: set ONRECORD_SHARED to the folder that has data/traffic in it"
+    not STREAMS, reason="no recorded traffic: set ONRECORD_SHARED to the folder that has data/traffic in it"
 )
-each_recorded = pytest.mark.parametrize("one", RECORDED, ids=[one.name for one in RECORDED])
-each_stream = pytest.mark.parametrize(
-    "one", [one for one in RECORDED if one.streams], ids=[one.name for one in RECORDED if one.streams]
-)
+pytestmark = [pytest.mark.integration, needs_traffic]
 
 
-class Heard(NamedTuple):
-    """A reply as what it means: pieces of text joined."""
-
-    text: str
-    thinking: str
-    calls: tuple[tuple[str, str, str], ...]
-    searches: tuple[str, ...]
-    cited: tuple[str, ...]
-    native: tuple[bytes, ...]
-    lost: tuple[str, ...]
-    end: Finished | None
-    error: str
-
-
-def heard(chunks: list[Chunk], error: ModelError | None) -> Heard:
-    """Everything a reply said and how it ended."""
-    ends = [one for one in chunks if isinstance(one, Finished)]
-    assert len(ends) == (0 if error else 1)
-    text = "".join(one.text for one in chunks if isinstance(one, TextChunk))
-    sources = [source for one in chunks if isinstance(one, CitationChunk) for source in one.citations]
-    items = [one for one in chunks if isinstance(one, NativeItem)]
-    return Heard(
-        text=text,
-        thinking="".join(one.text for one in chunks if isinstance(one, ThinkingChunk)),
-        calls=tuple((one.wire_id, one.name, one.raw_args) for one in chunks if isinstance(one, CallChunk)),
-        searches=tuple(one.status for one in chunks if isinstance(one, SearchChunk)),
-        cited=tuple(f"{source.url} {text[source.start : source.stop]}" for source in sources),
-        native=tuple(bytes(one.raw) for one in items),
-        lost=tuple(one.lost for one in items if one.lost),
-        end=ends[0] if ends else None,
-        error=f"{error.kind} {error.started} {error}" if error else "",
-    )
-
-
-def by_parser(*pieces: bytes) -> Heard:
-    """Events and parser without a network."""
-    events, out = EventParser(), list[bytes]()
-    for piece in pieces:
-        out += events.feed(piece)
-    return by_events(*out, *events.close())
-
-
-def by_events(*events: bytes) -> Heard:
-    """The parser alone."""
-    parser, out = Parser("acme"), list[Chunk]()
-    try:
-        for data in events:
-            out += parser.feed(data)
-        out += parser.close()
-    except ModelError as error:
-        return heard(out, error)
-    return heard(out, None)
-
-
-def whole(one: Recorded) -> Heard:
-    """What a recording says."""
-    if one.streams:
-        return by_parser(one.body)
-    parser = Parser("acme")
-    return heard([*parser.whole(one.body), *parser.close()], None)
-
-
-def events_of(one: Recorded) -> list[bytes]:
-    """The events of a stream."""
-    parser = EventParser()
-    return [*parser.feed(one.body), *parser.close()]
-
-
-async def by_client(one: Recorded, *cuts: int) -> Heard:
-    """The whole way, from a server that writes up to each cut in a packet of its own."""
-    head = f"HTTP/1.1 200 X\r\nContent-Type: {one.content_type}\r\nConnection: close\r\n\r\n"
+async def cut_in_two(one: Recorded, at: int) -> Heard:
+    """The whole way, in two writes; the connection ends with the reply."""
+    head = f"HTTP/1.1 200 X\r\nContent-Type: {one.content_type}\r\nConnection: close\r\n\r\n".encode()
 
     async def script(peer: Peer) -> None:
-        asked = await peer.request()
-        assert asked.line == f"POST {one.path} HTTP/1.1"
-        await peer.send(head.encode())
-        for start, stop in zip((0, *cuts), (*cuts, len(one.body)), strict=True):
-            await peer.send(one.body[start:stop])
-            await asyncio.sleep(0)
+        await peer.request()
+        await peer.send(head + one.body[:at])
+        await asyncio.sleep(0)
+        await peer.send(one.body[at:])
 
-    out: list[Chunk] = []
     async with serving(script) as server:
-        url = f"http://127.0.0.1:{server.port}{one.path.removesuffix('/responses')}"
-        model = openai_responses("m", base_url=url, provider="acme", retry=False)
-        try:
-            async with aclosing(model.stream(ASKED)) as chunks:
-                async for item in chunks:
-                    out.append(item)  # noqa: PERF401 - what came before an error counts
-        except ModelError as error:
-            return heard(out, error)
-    return heard(out, None)
+        return await by_model(one.wire.make(f"http://127.0.0.1:{server.port}/v1", one.vendor))
 
 
-# ---- whole, and cut -------------------------------------------------------------------------------------------------
-
-
-@needs_traffic
-@each_recorded
-async def test_a_recording_is_heard_alike_in_one_piece_and_in_many(one: Recorded) -> None:
-    """Over a real connection, against the parser alone."""
-    expected = whole(one)
-    assert expected.error == ""
-    assert await by_client(one) == expected
-    assert await by_client(one, *range(311, len(one.body), 311)) == expected
-
-
-@needs_traffic
-@each_stream
-def test_a_recorded_stream_is_heard_alike_wherever_it_is_cut(one: Recorded) -> None:
-    """In two pieces at each offset where it is short, at random ones where it is long; and byte by byte."""
-    expected = whole(one)
-    size, chance = len(one.body), random.Random(one.name)  # noqa: S311 - a test, the same each time
-    places = range(size + 1) if size < SHORT else sorted(chance.sample(range(size), 200))
-    for at in places:
-        assert by_parser(one.body[:at], one.body[at:]) == expected
-    assert by_parser(*(one.body[at : at + 1] for at in range(size))) == expected
-
-
-@needs_traffic
 async def test_the_shortest_stream_is_cut_all_over_on_its_way() -> None:
-    """It calls a tool: two writes, the cut at every seventh byte of the whole way."""
-    one = min((one for one in RECORDED if one.streams), key=lambda held: len(held.body))
-    expected = whole(one)
-    assert expected.calls
+    """It calls a tool: two writes, the cut at every seventh byte."""
+    one = min(STREAMS, key=lambda held: len(held.body))
+    whole = by_parser(one, one.body)
+    assert whole.calls
     gate = asyncio.Semaphore(16)
 
     async def cut(at: int) -> Heard:
         async with gate:
-            return await by_client(one, at)
+            return await cut_in_two(one, at)
 
     told = await asyncio.gather(*(cut(at) for at in range(0, len(one.body), 7)))
-    assert set(map(repr, told)) == {repr(expected)}
+    assert set(map(repr, told)) == {repr(whole)}
 
 
-# ---- repeated, lost, broken off -------------------------------------------------------------------------------------
-
-
-@needs_traffic
 @each_stream
 def test_events_that_come_twice_say_nothing_twice(one: Recorded) -> None:
-    """Each of them once more, at once and together with the one before. Streams without numbers cannot tell."""
-    events, expected = events_of(one), whole(one)
+    """Each at once, and with the one before. Only streams with numbers can tell a repetition from a repeated word."""
+    events, whole = events_of(one.body), by_parser(one, one.body)
     if b'"sequence_number"' not in one.body:
-        pytest.skip("its events have no numbers")
-    assert by_events(*(event for event in events for _ in range(2))) == expected
+        events = [event for event in events if b".delta" not in event]  # what is left says all the same
+    assert by_parser(one, *(event for event in events for _ in range(2))) == whole
     for at in range(1, len(events), 3):
-        assert by_events(*events[: at + 1], *events[at - 1 :]) == expected
+        assert by_parser(one, *events[: at + 1], *events[at - 1 :]) == whole
 
 
-@needs_traffic
 @each_stream
 def test_a_stream_that_lost_an_event_gives_the_whole_reply_or_an_error(one: Recorded) -> None:
-    """Never a part: of text and of calls there is all or nothing. What was only told on the way may be missing."""
-    events, expected = events_of(one), whole(one)
+    """Of text, calls and sources there is all or nothing; what was only told on the way may be missing."""
+    events, whole = events_of(one.body), by_parser(one, one.body)
     for at in range(len(events)):
-        got = by_events(*events[:at], *events[at + 1 :])
+        got = by_parser(one, *events[:at], *events[at + 1 :])
         if got.error:
             assert got.error.startswith("network ")
         else:
-            assert (got.text, got.calls, got.cited, got.lost) == (
-                expected.text, expected.calls, expected.cited, expected.lost,
-            )  # fmt: skip
-            assert (len(got.native), got.end) == (len(expected.native), expected.end)
+            assert got._replace(thinking="", searches=(), native=()) == (
+                whole._replace(thinking="", searches=(), native=())
+            )
+            assert len(got.native) == len(whole.native)
 
 
-@needs_traffic
-@each_stream
-def test_a_stream_broken_off_at_any_event_is_an_error(one: Recorded) -> None:
-    """The connection ends behind each event but the last: no reply, and it says whether something was handed out."""
-    events = events_of(one)
-    for at in range(len(events)):
-        got = by_events(*events[:at])
-        assert got.end is None
-        assert got.error.startswith("network ")
-        began = any(_is_call(event) for event in events[:at])
-        said = bool(got.text or got.thinking or got.searches)
-        assert got.error.split()[1] == str(said or began)
-
-
-def _is_call(event: bytes) -> bool:
-    held: dict[str, dict[str, object]] = json.loads(event)
-    return held.get("item", {}).get("type") == "function_call"
-
-
-@needs_traffic
-@each_stream
-async def test_a_connection_that_ends_early_is_an_error(one: Recorded) -> None:
-    """Over the wire, at a few places: never a reply."""
-    for share in (0.2, 0.5, 0.9):
-        cut = one._replace(body=one.body[: int(len(one.body) * share)])
-        assert (await by_client(cut)).error.startswith("network ")
-
-
-@needs_traffic
-@each_stream
-def test_the_form_of_a_stream_changes_nothing(one: Recorded) -> None:
-    """A byte order mark, comments, other line ends, events of the future between the others."""
-    expected = whole(one)
-    future = b'event: response.dreamt\ndata: {"type":"response.dreamt","delta":{"x":1}}\n\n'
-    assert by_parser(b"\xef\xbb\xbf: hello\n\n" + one.body) == expected
-    assert by_parser(one.body.replace(b"\n", b"\r\n")) == expected
-    assert by_parser(one.body.replace(b"\n\n", b"\n\n: ping\n\n" + future)) == expected
-    assert by_parser(one.body + b"data: [DONE]\n\ntrailing garbage") == expected
+def test_the_recorded_vendors_were_asked_where_this_wire_asks() -> None:
+    """One has its paths below ``/v1``, the other at the root."""
+    for vendor, base in (("openai_responses", "https://h/v1"), ("deepseek_responses", "https://h")):
+        (path,) = {held["path"] for file in (TRAFFIC / vendor).glob("*.json") for held in json.loads(file.read_text())}
+        model: Any = openai_responses("m", base_url=base, provider="acme", retry=False)
+        assert model.address() == f"https://h{path}"
 
 
 # ---- facts ----------------------------------------------------------------------------------------------------------
@@ -402,28 +212,53 @@ FACTS: dict[str, Fact] = {
 }
 
 
-@needs_traffic
+def recorded() -> dict[str, Any]:
+    """All recorded answers of the protocol, streams as text and others as JSON."""
+    found: dict[str, Any] = {}
+    for vendor in RESPONSES.vendors:
+        for file in sorted((TRAFFIC / vendor).glob("*.json")):
+            name = file.stem.removeprefix("openai_").removeprefix("responses_").rstrip("_")
+            for n, held in enumerate(json.loads(file.read_text(encoding="utf-8"))):
+                found[f"{name}/{n}"] = held["response"]
+    return found
+
+
+def pieces_read(said: Any) -> Sequence[Chunk]:
+    """All chunks of a recorded answer."""
+    parser, out = Parser("acme"), list[Chunk]()
+    if not isinstance(said, str):
+        return [*parser.whole(json.dumps(said).encode()), *parser.close()]
+    for data in EventParser().feed(said.encode()):
+        out += parser.feed(data)
+    return [*out, *parser.close()]
+
+
+SAID = recorded()
+
+
 def test_every_recording_has_its_facts() -> None:
     """A new one is read by a person first."""
-    assert sorted(one.name for one in RECORDED) == sorted(FACTS)
+    assert sorted(SAID) == sorted(FACTS)
 
 
-@needs_traffic
-@each_recorded
-def test_what_a_recording_said_is_known(one: Recorded) -> None:
+@pytest.mark.parametrize("name", SAID)
+def test_what_a_recording_said_is_known(name: str) -> None:
     """The parser's reading against a person's; what another vendor cannot be shown is named."""
-    told, fact = whole(one), FACTS[one.name]
-    assert told.end is not None
+    chunks, fact = pieces_read(SAID[name]), FACTS[name]
+    told = heard(chunks, None)
     read, written, cached, reasoned = fact.usage
-    assert told.end == Finished(
-        finish=fact.finish,
-        model=fact.model,
-        usage=Usage(input_tokens=read, output_tokens=written, cached_input_tokens=cached, reasoning_tokens=reasoned),
+    assert told.usage == Usage(
+        input_tokens=read, output_tokens=written, cached_input_tokens=cached, reasoning_tokens=reasoned
     )
-    assert (told.text, told.calls, told.cited) == (fact.text, fact.calls, fact.cited)
+    assert (told.text, told.refusal, told.finish, told.model) == (fact.text, "", fact.finish, fact.model)
+    assert tuple((one.wire_id, one.name, one.raw_args) for one in told.calls) == fact.calls
+    sources = [source for one in chunks if isinstance(one, CitationChunk) for source in one.citations]
+    assert tuple(f"{one.url} {told.text[one.start : one.stop]}" for one in sources) == fact.cited
     assert told.thinking.startswith(fact.thinking)
     assert bool(told.thinking) == bool(fact.thinking)
-    assert told.searches.count("completed") == fact.searches
-    assert " ".join(json.loads(item)["type"] for item in told.native) == fact.items
+    assert [status for _, status in told.searches].count("completed") == fact.searches
+    items = [bytes(one.raw) for one in chunks if isinstance(one, NativeItem)]
+    assert " ".join(json.loads(item)["type"] for item in items) == fact.items
     assert len(told.lost) == fact.lost
-    assert all(item in one.body for item in told.native)  # not a byte was touched
+    if isinstance(SAID[name], str):
+        assert all(item.decode() in SAID[name] for item in items)  # not a byte was touched

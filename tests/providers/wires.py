@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +30,8 @@ from onrecord.providers.http_model import StreamParser
 from onrecord.providers.openai_chat.cards import Dialect, openai_card
 from onrecord.providers.openai_chat.parse import Parser as ChatParser
 from onrecord.providers.openai_compatible import VENDORS, openai_compatible
+from onrecord.providers.openai_responses.client import openai_responses
+from onrecord.providers.openai_responses.parse import Parser as ResponsesParser
 from tests.models.requests import request, user
 
 ROOT = Path(__file__).parents[2]
@@ -63,11 +65,13 @@ class Wire(NamedTuple):
     failing: bytes
 
     def recorded(self) -> list[Recorded]:
-        """All recorded exchanges of the protocol."""
+        """All recorded streams of the protocol."""
         found: list[Recorded] = []
         for vendor in self.vendors:
             for file in sorted((TRAFFIC / vendor).glob("*.json")):
                 for n, held in enumerate(json.loads(file.read_text(encoding="utf-8"))):
+                    if not isinstance(held["response"], str):  # an answer that was no stream
+                        continue
                     name, body = f"{vendor}/{file.stem}/{n}", held["response"].encode()
                     found.append(Recorded(self, vendor, name, held["status"], held["content_type"], body))
         return found
@@ -107,7 +111,31 @@ CHAT = Wire(
     failing=sse({"error": {"code": "server_error", "message": "overloaded"}})[0],
 )
 
-WIRES: tuple[Wire, ...] = (CHAT,)
+
+def _responses(url: str, vendor: str) -> Model:
+    return openai_responses("m", base_url=url, api_key=KEY, provider=vendor, retry=False)
+
+
+def _responses_hello() -> Iterator[dict[str, Any]]:
+    said = {"type": "output_text", "text": "Hello", "annotations": []}
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [said]}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    yield {"type": "response.output_text.delta", **place, "delta": "Hel"}
+    yield {"type": "response.output_text.delta", **place, "delta": "lo"}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": {"status": "completed", "model": "m-1", "output": [item]}}
+
+
+RESPONSES = Wire(
+    name="responses",
+    vendors=("openai_responses", "deepseek_responses"),
+    make=_responses,
+    parser=ResponsesParser,
+    hello=sse(*_responses_hello(), named=True),
+    failing=sse({"type": "error", "code": "server_error", "message": "overloaded", "param": None}, named=True)[0],
+)
+
+WIRES: tuple[Wire, ...] = (CHAT, RESPONSES)
 RECORDED = [one for wire in WIRES for one in wire.recorded()]
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=[wire.name for wire in WIRES])
 each_recorded = pytest.mark.parametrize("one", RECORDED, ids=[one.name for one in RECORDED])

@@ -252,8 +252,8 @@ class Parser:
     def _held(self, read: Callable[[bytes], T], raw: bytes) -> T:
         try:
             return read(raw)
-        except (DecodeError, UnicodeDecodeError) as problem:
-            raise self._unread(problem) from None
+        except (DecodeError, UnicodeDecodeError):
+            raise self._error("invalid", FOREIGN) from None
 
     def _unread(self, problem: Exception) -> ModelError:
         """Data that is JSON up to where it ends was cut in the middle; anything else is of another protocol."""
