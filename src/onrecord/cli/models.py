@@ -26,6 +26,7 @@ examples:
 NAMES = {
     "offline": "offline",
     "openai": "openai:gpt-5-mini",
+    "openai-responses": "openai-responses:gpt-5-mini",
     "openrouter": "openrouter:VENDOR/MODEL",
     "local": "local:FILE.gguf",
 }

@@ -57,6 +57,7 @@ _PROVIDERS = {
     "gemini": "gcp.gemini",
     "mistral": "mistral_ai",
     "moonshot": "moonshot_ai",
+    "openai-responses": "openai",
     "vertex": "gcp.vertex_ai",
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",

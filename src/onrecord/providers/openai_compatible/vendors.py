@@ -163,8 +163,8 @@ class Available(NamedTuple):
 
 
 def available() -> list[Available]:
-    """Every provider that speaks Chat Completions. Reads the environment, and tries the ports of servers run here."""
-    found = [_by_key("openai", "OPENAI_API_KEY")]
+    """Every provider that is reached over HTTP. Reads the environment, and tries the ports of servers run here."""
+    found = [_by_key("openai", "OPENAI_API_KEY"), _by_key("openai-responses", "OPENAI_API_KEY")]
     for name, vendor in VENDORS.items():
         found.append(_by_port(name, _url(name, vendor)) if vendor.runs_here else _by_key(name, vendor.key))
     return found
