@@ -32,7 +32,8 @@ class Call(Struct, gc=False):
 class Delta(Struct, gc=False):
     """What an event adds to the reply; in an answer that is no stream, all of it.
 
-    ``content`` is a list of typed pieces on some wires. Vendors put reasoning in either of two fields.
+    ``content`` is a list of typed pieces on some wires. Vendors put reasoning in either of two fields. Sources of the
+    text are ``annotations``, or what searches found that the vendor ran (``executed_tools``).
     """
 
     content: str | list[dict[str, Any]] | None = None
@@ -42,6 +43,7 @@ class Delta(Struct, gc=False):
     reasoning: str | dict[str, Any] | None = None
     reasoning_details: list[dict[str, Any]] | None = None
     annotations: list[dict[str, Any]] | None = None
+    executed_tools: Any = None
 
 
 class Choice(Struct, gc=False):
@@ -54,7 +56,10 @@ class Choice(Struct, gc=False):
 
 
 class Event(Struct, gc=False):
-    """One event of a stream, or a whole answer. ``kind`` is ``error`` where a server sends errors as events."""
+    """One event of a stream, or a whole answer. ``type`` is ``error`` where a server sends errors as events.
+
+    ``citations`` (addresses) and ``web_search`` (pages) are sources of the whole text, as some vendors name them.
+    """
 
     choices: list[Choice] | None = None
     model: str | None = None
@@ -62,6 +67,8 @@ class Event(Struct, gc=False):
     error: Raw | UnsetType = UNSET
     object: str | None = None
     type: str | None = None
+    citations: Any = None
+    web_search: Any = None
 
 
 class _Prompted(Struct):

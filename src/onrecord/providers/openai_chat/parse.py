@@ -17,6 +17,7 @@ from onrecord.models.classify_errors import stream_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_chat.calls import CallParts
 from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_chat.citations import annotated, listed, searched
 from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_string, read_usage
 
 __all__ = ("Parser",)
@@ -37,7 +38,7 @@ class Parser:
     """
 
     __slots__ = (
-        "_calls", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused", "_said", "_seen",
+        "_calls", "_cited", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused", "_said", "_seen",
         "_shape", "_tries", "_usage", "done", "started",
     )  # fmt: skip
 
@@ -47,6 +48,7 @@ class Parser:
         self.started = False
         self._said: list[TextChunk] = []
         self._kept: dict[str, Json] = {}  # extra fields that the vendor wants back
+        self._cited: set[str] = set()
         self._calls = CallParts()
         self._finish = ""
         self._usage: Usage | None = None
@@ -148,6 +150,8 @@ class Parser:
                 self._add(delta, out)
             if choice.finish_reason:
                 self._end(choice.finish_reason)
+        if event.citations or event.web_search:
+            self._cite((*listed(event.citations), *listed(event.web_search)), out)
         if out:
             self.started = True
         return out
@@ -169,8 +173,10 @@ class Parser:
             self.started = True
             for call in delta.tool_calls:
                 self._calls.add(call)
-        if delta.annotations and (citations := _citations(delta.annotations)):
+        if delta.annotations and (citations := annotated(delta.annotations)):
             out.append(CitationChunk(citations))
+        if delta.executed_tools:
+            self._cite(searched(delta.executed_tools), out)
 
     def _say(self, piece: str | dict[str, Any], out: list[Chunk]) -> None:
         if isinstance(piece, str):
@@ -185,6 +191,13 @@ class Parser:
     def _text(self, chunk: TextChunk, out: list[Chunk]) -> None:
         self._said.append(chunk)
         out.append(chunk)
+
+    def _cite(self, sources: Sequence[Citation], out: list[Chunk]) -> None:
+        """Sources of the whole text, each once: vendors repeat them in every event."""
+        new = tuple(one for one in sources if one.url not in self._cited)
+        if new:
+            self._cited.update(one.url for one in new)
+            out.append(CitationChunk(tuple(dict.fromkeys(new))))
 
     def _keep(self, delta: Delta) -> None:
         kept = self._kept
@@ -277,7 +290,7 @@ def _only_text(event: Event) -> str | None:
         return None
     if delta.refusal or delta.tool_calls or delta.reasoning_content or delta.reasoning:
         return None
-    if delta.reasoning_details or delta.annotations or not isinstance(delta.content, str):
+    if delta.reasoning_details or delta.annotations or delta.executed_tools or not isinstance(delta.content, str):
         return None
     return delta.content
 
@@ -310,20 +323,3 @@ def _one_block(last: dict[str, Json], piece: dict[str, Json]) -> bool:
     if last.get("type") != piece.get("type") or last.get("index") != piece.get("index"):
         return False
     return piece.get("id") in {None, last.get("id")} and "encrypted" not in str(piece.get("type"))
-
-
-def _citations(annotations: list[dict[str, Any]]) -> tuple[Citation, ...]:
-    found: list[Citation] = []
-    for held in annotations:
-        about = held.get("url_citation")
-        if isinstance(about, dict) and isinstance(url := about.get("url"), str):
-            start, stop, title = about.get("start_index"), about.get("end_index"), about.get("title")
-            found.append(
-                Citation(
-                    url=url,
-                    title=title if isinstance(title, str) else "",
-                    start=start if type(start) is int else 0,  # true is no place
-                    stop=stop if type(stop) is int else 0,
-                )
-            )
-    return tuple(found)
