@@ -11,7 +11,7 @@ from onrecord.errors import ConfigurationError
 from onrecord.models.names import model_named
 from onrecord.models.retry import Reliable
 from onrecord.providers.openai_compatible import VENDORS, available, openai_compatible
-from onrecord.providers.openai_compatible.vendors import named as vendor_named
+from onrecord.providers.openai_compatible.client import named as vendor_named
 from tests.models.requests import request, user
 from tests.net.loopback import answering, serving
 from tests.providers.chat_server import GOOD, SECRET

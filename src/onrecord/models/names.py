@@ -14,13 +14,16 @@ __all__ = ("PROVIDERS", "model_named")
 
 PROVIDERS: dict[str, str] = {
     "openai": "onrecord.providers.openai_chat.client",
-    "openrouter": "onrecord.providers.openai_compatible.vendors",
-    "deepseek": "onrecord.providers.openai_compatible.vendors",
-    "groq": "onrecord.providers.openai_compatible.vendors",
-    "zai": "onrecord.providers.openai_compatible.vendors",
-    "ollama": "onrecord.providers.openai_compatible.vendors",
-    "llamacpp": "onrecord.providers.openai_compatible.vendors",
-    "vllm": "onrecord.providers.openai_compatible.vendors",
+    "openrouter": "onrecord.providers.openai_compatible.client",
+    "deepseek": "onrecord.providers.openai_compatible.client",
+    "groq": "onrecord.providers.openai_compatible.client",
+    "zai": "onrecord.providers.openai_compatible.client",
+    "mistral": "onrecord.providers.openai_compatible.client",
+    "xai": "onrecord.providers.openai_compatible.client",
+    "azure": "onrecord.providers.openai_compatible.client",
+    "ollama": "onrecord.providers.openai_compatible.client",
+    "llamacpp": "onrecord.providers.openai_compatible.client",
+    "vllm": "onrecord.providers.openai_compatible.client",
     "local": "onrecord.providers.local.client",
     "offline": "onrecord.providers.offline.client",
 }
