@@ -94,7 +94,7 @@ _TOOLS = _any(
     r"does not support tools?\b", r"no endpoints? found that supports? tool use", r"no endpoints? support tool use",
     r"functions? (is|are) not supported", r"unrecogni[sz]ed (request )?arguments?.{0,40}\btools?\b",
     r"tool use with function calling is unsupported", r"does not support function calling",
-    r"\btools? (is|are) not supported", r"\btool[ -](calling|calls|use) (is|are) not supported",
+    r"\b(tools?|tool[ -](calling|calls|use))[`'\"]? (is|are) not supported",
     r"unsupported param(eter)?:? .?tools?\b",
 )  # fmt: skip
 _ARRAYS = _any(
