@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onrecord.cli.command import command
-from onrecord.cli.failure import EXIT_CODES, FAILED, OK, Wrong, meant
+from onrecord.cli.failure import EXIT_CODES, OK, Wrong, meant
 
 if TYPE_CHECKING:
     from onrecord.models.model import Model, ModelCard
@@ -152,7 +152,7 @@ def _one(args: argparse.Namespace, name: str) -> int:
 def _probe(args: argparse.Namespace, name: str) -> int:
     import asyncio
 
-    from onrecord.cli.failure import tell
+    from onrecord.cli.failure import debugging, tell
     from onrecord.cli.terminal import Screen
     from onrecord.providers.probe import probe
 
@@ -169,15 +169,12 @@ def _probe(args: argparse.Namespace, name: str) -> int:
     found = asyncio.run(probe(model, samples=args.samples, told=told))
     if screen.live and not args.json:
         screen.erase()
-    _told_json(screen, found) if args.json else _told(screen, found)
-    return OK if found.error is None else max(FAILED, tell(found.error, debug=args_debug(args)))
-
-
-def args_debug(args: argparse.Namespace) -> bool:
-    """Whether tracebacks were asked for."""
-    from onrecord.cli.failure import debugging
-
-    return debugging(args)
+    if args.json:
+        _told_json(screen, found)
+    else:
+        _told(screen, found)
+    screen.out.flush()
+    return OK if found.error is None else tell(found.error, debug=debugging(args))
 
 
 def _asked_for(args: argparse.Namespace, name: str) -> Model:
