@@ -9,7 +9,8 @@ OnrecordError                 .code (stable)  .hint (what to do)
 │   ├─ FeatureFailed          .feature .moment
 │   ├─ LimitReached           tokens, cost, time, rounds
 │   └─ TurnParked             .why: its row was set aside
-├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .refuses .result
+├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .refuses
+│                             .result
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
 └─ StoreError                 SessionConflict .expected .found; LeaseLost

@@ -43,18 +43,9 @@ def answering_as(
 
 
 def _answer(asked: dict[str, Any], tools: str, schema: str, both: str, streams: bool, counts: bool) -> bytes:
-    last, formed = asked["messages"][-1], asked.get("response_format", {}).get("type")
+    formed = asked.get("response_format", {}).get("type")
     if asked.get("tools"):
-        if tools == "refused":
-            return NO_TOOLS
-        if formed and both == "refused":
-            return NO_FORMAT
-        if last["role"] == "tool":
-            return _said("It is nice." if tools == "deaf" else "17 degrees, and clear.", streams, counts)
-        if tools == "ignored" or (formed and both == "ignored"):
-            return _said("I cannot know.", streams, counts)
-        name = "look_up" if tools == "wrong name" else "weather_of"
-        return _called(name, "Lisbon" if tools == "no json" else '{"place":"Lisbon"}')
+        return _with_tools(asked, tools, both if formed else "", streams, counts)
     if formed == "json_schema" and schema == "refused":
         return NO_FORMAT
     in_prompt = "JSON Schema" in str(asked["messages"][0]["content"])
@@ -63,6 +54,19 @@ def _answer(asked: dict[str, Any], tools: str, schema: str, both: str, streams: 
     if in_prompt:
         return _said(f"Here it is: {FACTS}", streams, counts)
     return _said("one, two, three", streams, counts)
+
+
+def _with_tools(asked: dict[str, Any], tools: str, both: str, streams: bool, counts: bool) -> bytes:
+    if tools == "refused":
+        return NO_TOOLS
+    if both == "refused":
+        return NO_FORMAT
+    if asked["messages"][-1]["role"] == "tool":
+        return _said("It is nice." if tools == "deaf" else "17 degrees, and clear.", streams, counts)
+    if "ignored" in {tools, both}:
+        return _said("I cannot know.", streams, counts)
+    name = "look_up" if tools == "wrong name" else "weather_of"
+    return _called(name, "Lisbon" if tools == "no json" else '{"place":"Lisbon"}')
 
 
 def _said(text: str, streams: bool, counts: bool) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,12 +35,12 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Clock]]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
     """Nothing is known at the start, and nothing afterwards."""
     monkeypatch.setattr(http_model, "LEARNED", http_model.Learned())
     monkeypatch.setattr(http_model.time, "monotonic", lambda: Clock.now)
     Clock.now = 1000.0
-    yield Clock
+    return Clock
 
 
 def sent(model: Model, asked: Request) -> dict[str, Any]:
@@ -129,7 +128,7 @@ async def test_a_message_that_talks_about_tools_does_not_switch_them_off() -> No
 
 
 async def test_lists_that_were_refused_are_flattened_and_lanes_keep_both_forms_apart() -> None:
-    """Media goes without a word, as on cards that say so; what was encoded before is not mixed with what comes after."""
+    """Media goes without a word, as on cards that say so; what was encoded before is not mixed in."""
     first = request(user("see ", "this", Image(url="https://e.test/i.png")))
     model, bodies = await taught(each(NO_LISTS, GOOD), first)
     assert [type(body["messages"][0]["content"]) for body in bodies] == [list, str]

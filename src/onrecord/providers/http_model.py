@@ -160,9 +160,12 @@ class HttpModel(ABC):
                 yield chunk
         except ModelError as error:
             error.started = parser.started
-            if self._learns and (refusal := proven(error, request, wire.body)) is not None:
-                LEARNED.note(self._card, refusal, time.monotonic())
+            self._learn(error, request, wire)
             raise
+
+    def _learn(self, error: ModelError, request: Request, wire: Wire) -> None:
+        if self._learns and (refusal := proven(error, request, wire.body)) is not None:
+            LEARNED.note(self._card, refusal, time.monotonic())
 
     def _as_learned(self, request: Request) -> tuple[Projection, Request]:
         """The projection and the request as far as the endpoint is known to take them."""

@@ -38,8 +38,8 @@ class Parser:
     """
 
     __slots__ = (
-        "_calls", "_cited", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused", "_said", "_seen",
-        "_shape", "_tries", "_usage", "done", "started",
+        "_calls", "_cited", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused", "_said",
+        "_seen", "_shape", "_tries", "_usage", "done", "started",
     )  # fmt: skip
 
     def __init__(self, provider: str, dialect: Dialect) -> None:
