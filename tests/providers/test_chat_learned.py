@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.content import Image
 from onrecord.errors import ModelError
+from onrecord.models.learned import Learned
 from onrecord.models.model import Model
 from onrecord.models.request import Request, Settings
 from onrecord.providers import http_model
@@ -37,8 +38,8 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
     """Nothing is known at the start, and nothing afterwards."""
-    monkeypatch.setattr(http_model, "LEARNED", http_model.Learned())
-    monkeypatch.setattr(http_model.time, "monotonic", lambda: Clock.now)
+    monkeypatch.setattr(http_model, "LEARNED", Learned())
+    monkeypatch.setattr("onrecord.providers.http_model.time.monotonic", lambda: Clock.now)
     Clock.now = 1000.0
     return Clock
 

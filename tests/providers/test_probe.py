@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from onrecord.errors import ModelError, UsageError
+from onrecord.models.learned import Learned
 from onrecord.models.model import Model, preset
 from onrecord.models.retry import Reliable
 from onrecord.providers import http_model
@@ -96,7 +97,7 @@ async def test_a_server_without_tools_is_found_to_and_others_learn_nothing_from_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A probe looks at what is; it changes nothing."""
-    monkeypatch.setattr(http_model, "LEARNED", http_model.Learned())
+    monkeypatch.setattr(http_model, "LEARNED", Learned())
     told, bodies = await found(answering_as(tools="refused"))
     assert works(told) == {"streaming": True, "tools": False, "schema": True}
     assert (told.card.tools, told.card.structured) == (False, "native")

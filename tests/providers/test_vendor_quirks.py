@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -83,22 +84,24 @@ async def test_a_vendor_that_wants_a_key_says_which(provider: str, monkeypatch: 
 def test_s1_an_empty_key_or_an_empty_model_is_refused_at_construction(empty: str) -> None:
     """In every function that takes one."""
     at = "http://localhost:1/v1"
-    for make in (
+    by_key: tuple[Callable[[str], Model], ...] = (
         lambda key: openai("m", api_key=key),
         lambda key: openai_compatible(at, "m", api_key=key),
         lambda key: vendor_model("groq", "m", api_key=key),
         lambda key: openrouter("v/m", api_key=key),
         lambda key: azure("m", endpoint="https://x.test", api_key=key),
-    ):
-        with pytest.raises(ConfigurationError, match="api_key= is empty"):
-            make(empty)
-    for make in (
+    )
+    by_name: tuple[Callable[[str], Model], ...] = (
         openai,
         lambda model: openai_compatible(at, model),
         lambda model: vendor_model("groq", model),
         openrouter,
         lambda model: azure(model, endpoint="https://x.test"),
-    ):
+    )
+    for make in by_key:
+        with pytest.raises(ConfigurationError, match="api_key= is empty"):
+            make(empty)
+    for make in by_name:
         with pytest.raises(ConfigurationError, match="names no model"):
             make(empty)
 

@@ -220,6 +220,7 @@ async def _streaming(asking: _Asking) -> Finding:
 async def _tools(asking: _Asking, samples: int) -> Finding:
     """Small models miss a call now and then: the question is repeated until one is right."""
     able = asking.variant(tools=True) or asking
+    wrong = "was not asked"
     try:
         for _ in range(samples):
             heard = await able.ask(_WEATHER, offers=_OFFERS)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onrecord.conversation.content import Citation
+from onrecord.providers.openai_chat.events import Event
 
-__all__ = ("annotated", "listed", "searched")
+__all__ = ("annotated", "fresh", "named_by", "searched")
 
 
 def annotated(annotations: Sequence[dict[str, Any]]) -> tuple[Citation, ...]:
@@ -17,8 +18,23 @@ def annotated(annotations: Sequence[dict[str, Any]]) -> tuple[Citation, ...]:
     )
 
 
-def listed(sources: object) -> tuple[Citation, ...]:
-    """Sources of the whole text: a list of addresses, or of objects with an address and a title."""
+def fresh(sources: Iterable[Citation], known: set[str]) -> tuple[Citation, ...]:
+    """The sources whose addresses are not ``known`` yet, and now are: vendors repeat them in every event."""
+    new: list[Citation] = []
+    for one in sources:
+        if one.url not in known:
+            known.add(one.url)
+            new.append(one)
+    return tuple(new)
+
+
+def named_by(event: Event) -> tuple[Citation, ...]:
+    """Sources of the whole text, as the event names them."""
+    return _listed(event.citations) + _listed(event.web_search)
+
+
+def _listed(sources: object) -> tuple[Citation, ...]:
+    """A list of addresses, or of objects with an address and a title."""
     if not isinstance(sources, list):
         return ()
     objects = ({"url": one} if isinstance(one, str) else one for one in sources)
@@ -31,7 +47,7 @@ def searched(executed: object) -> tuple[Citation, ...]:
     for held in executed if isinstance(executed, list) else ():
         results = held.get("search_results") if isinstance(held, dict) else None
         if isinstance(results, dict):
-            found += listed(results.get("results"))
+            found += _listed(results.get("results"))
     return found
 
 

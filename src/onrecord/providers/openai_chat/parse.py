@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import UNSET, DecodeError, Raw
 from msgspec.structs import replace
 
-from onrecord.conversation.content import Citation
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ErrorKind, ModelError
 from onrecord.jsonio import Json, dumps, loads
@@ -17,7 +16,7 @@ from onrecord.models.classify_errors import stream_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_chat.calls import CallParts
 from onrecord.providers.openai_chat.cards import Dialect
-from onrecord.providers.openai_chat.citations import annotated, listed, searched
+from onrecord.providers.openai_chat.citations import annotated, fresh, named_by, searched
 from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_string, read_usage
 
 __all__ = ("Parser",)
@@ -155,8 +154,8 @@ class Parser:
                 self._add(delta, out)
             if choice.finish_reason:
                 self._end(choice.finish_reason)
-        if event.citations or event.web_search:
-            self._cite((*listed(event.citations), *listed(event.web_search)), out)
+        if (event.citations or event.web_search) and (citations := fresh(named_by(event), self._cited)):
+            out.append(CitationChunk(citations))
         if out:
             self.started = True
         return out
@@ -180,8 +179,8 @@ class Parser:
                 self._calls.add(call)
         if delta.annotations and (citations := annotated(delta.annotations)):
             out.append(CitationChunk(citations))
-        if delta.executed_tools:
-            self._cite(searched(delta.executed_tools), out)
+        if delta.executed_tools and (citations := fresh(searched(delta.executed_tools), self._cited)):
+            out.append(CitationChunk(citations))
 
     def _say(self, piece: str | dict[str, Any], out: list[Chunk]) -> None:
         if isinstance(piece, str):
@@ -196,13 +195,6 @@ class Parser:
     def _text(self, chunk: TextChunk, out: list[Chunk]) -> None:
         self._said.append(chunk)
         out.append(chunk)
-
-    def _cite(self, sources: Sequence[Citation], out: list[Chunk]) -> None:
-        """Sources of the whole text, each once: vendors repeat them in every event."""
-        new = tuple(one for one in sources if one.url not in self._cited)
-        if new:
-            self._cited.update(one.url for one in new)
-            out.append(CitationChunk(tuple(dict.fromkeys(new))))
 
     def _keep(self, delta: Delta) -> None:
         kept = self._kept
