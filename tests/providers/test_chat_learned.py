@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from onrecord.cli.usable import endpoint_of, example
 from onrecord.conversation.content import Image
 from onrecord.errors import ModelError
 from onrecord.models.learned import Learned
 from onrecord.models.model import Model
+from onrecord.models.names import PROVIDERS, model_named
 from onrecord.models.request import Request, Settings
 from onrecord.providers import http_model
 from onrecord.providers.openai_chat.cards import Dialect
@@ -76,6 +78,18 @@ async def test_c9_after_a_refusal_tools_search_and_choice_are_left_out() -> None
     assert not {"tools", "tool_choice"} & sent(model, first).keys()
     assert sent(model, first)["seed"] == 3
     assert model.wire(first).issues == ()  # a choice that insists is no issue: it goes with the tools
+
+
+@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name not in {"offline", "local"}])
+def test_c9_every_provider_with_an_endpoint_has_it(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its wire: the tool is in the body, and after a refusal nowhere."""
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://hotel.test")
+    model = endpoint_of(model_named(example(provider)))
+    assert model is not None
+    first = request(user("hi"), offers=(offer("find_a_room"),), model=model)
+    assert b"find_a_room" in model.wire(first).body
+    http_model.LEARNED.note(model.card, "tools", Clock.now)
+    assert b"find_a_room" not in model.wire(first).body
 
 
 async def test_c9_a_card_without_tools_leaves_out_search_too() -> None:

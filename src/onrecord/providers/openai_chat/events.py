@@ -82,6 +82,7 @@ class _Completed(Struct):
 class _Counts(Struct):
     prompt_tokens: float | None = None
     completion_tokens: float | None = None
+    total_tokens: float | None = None
     prompt_tokens_details: _Prompted | None = None
     completion_tokens_details: _Completed | None = None
     prompt_cache_hit_tokens: float | None = None
@@ -117,10 +118,10 @@ def read_usage(raw: Raw) -> Usage | None:
         return None
     prompted, completed = counts.prompt_tokens_details, counts.completion_tokens_details
     cached = prompted.cached_tokens if prompted and prompted.cached_tokens else counts.prompt_cache_hit_tokens
-    reasoning = completed.reasoning_tokens if completed else None
+    reasoning = int(completed.reasoning_tokens or 0) if completed else 0
+    given, written = int(counts.prompt_tokens or 0), int(counts.completion_tokens or 0)
+    if reasoning and counts.total_tokens == given + written + reasoning:
+        written += reasoning  # some vendors count what is thought apart from what is said; it is paid for all the same
     return Usage(
-        input_tokens=int(counts.prompt_tokens or 0),
-        output_tokens=int(counts.completion_tokens or 0),
-        cached_input_tokens=int(cached or 0),
-        reasoning_tokens=int(reasoning or 0),
+        input_tokens=given, output_tokens=written, cached_input_tokens=int(cached or 0), reasoning_tokens=reasoning
     )
