@@ -185,7 +185,7 @@ def test_usage_counts_cached_and_reasoning_tokens() -> None:
 
 
 def test_reasoning_that_is_counted_apart_is_output_too() -> None:
-    """xAI's total says so; where the total leaves no room for it, it is in the count already."""
+    """The total of xAI says so; where the total leaves no room for it, it is in the count already."""
     for total, written in ((37, 7 + 20), (17, 7), (None, 7)):
         counts = {"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": total}
         told = end_of(STOP, event(usage=counts | {"completion_tokens_details": {"reasoning_tokens": 20}}), DONE).usage
