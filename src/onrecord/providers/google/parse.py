@@ -41,6 +41,8 @@ from onrecord.providers.google.native import NativeParts
 
 __all__ = ("Parser",)
 
+_COUNTED = b"TokenCount"
+
 
 class Parser:
     """Reads one reply: `feed` it the data of each event, then `close` it.
@@ -51,8 +53,8 @@ class Parser:
     """
 
     __slots__ = (
-        "_calls", "_finish", "_grounding", "_ids", "_model", "_native", "_provider", "_said", "_searched", "_usage",
-        "done", "started",
+        "_called", "_calls", "_finish", "_grounding", "_ids", "_model", "_native", "_provider", "_said", "_searched",
+        "_usage", "done", "started",
     )  # fmt: skip
 
     def __init__(self, provider: str) -> None:
@@ -62,6 +64,9 @@ class Parser:
         self._said: list[str] = []
         self._native = NativeParts()
         self._calls = 0
+        # The last event that held a call and counted tokens: the same once more counts no more of them, so it is a
+        # repetition of some proxy and no second call.
+        self._called = b""
         self._ids: set[str] = set()
         self._finish = ""
         self._usage: Raw | UnsetType = UNSET
@@ -76,6 +81,8 @@ class Parser:
         try:
             event: WordsEvent | Event = read_words(data)
         except (DecodeError, UnicodeDecodeError):
+            if data == self._called:
+                return ()
             event = self._event(data)
         if event.usage_metadata is not UNSET:
             self._usage = event.usage_metadata  # each counts everything so far; only the last is read
@@ -89,6 +96,8 @@ class Parser:
                 self._candidate(candidate, out)
         if out:
             self.started = True
+            if type(event) is Event and _COUNTED in data and any(type(chunk) is CallChunk for chunk in out):
+                self._called = data
         elif event.prompt_feedback is not None and event.prompt_feedback.block_reason and not event.candidates:
             raise self._error("content", f"refused the prompt ({_word(event.prompt_feedback.block_reason)})")
         return out
