@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import UNSET, DecodeError, Raw, UnsetType
 
 from onrecord.conversation.usage import Usage
@@ -201,7 +202,8 @@ class Parser:
             )
         if not call.name:
             raise self._error("invalid", "sent a tool call without a name")
-        given = bytes(call.args).decode() if call.args is not UNSET else ""
+        # An object on this wire: the white space in it is the server's and not the model's.
+        given = msgspec.json.format(bytes(call.args), indent=-1).decode() if call.args is not UNSET else ""
         wire = named = call.id or ""
         if not named or "#" in named or named in self._ids:
             wire = f"{named}#{self._calls}"
