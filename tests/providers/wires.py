@@ -112,7 +112,6 @@ CHAT = Wire(
 )
 
 
-
 def _candidate(text: str, **fields: Any) -> dict[str, Any]:
     content = {"parts": [{"text": text}], "role": "model"}
     return {"candidates": [{"content": content, "index": 0, **fields}], "modelVersion": "m-1"}

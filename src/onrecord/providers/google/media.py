@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from binascii import Error as NotBase64
-from binascii import a2b_base64
 from urllib.parse import unquote_to_bytes
 
 from onrecord.conversation.content import Audio, File, Image
@@ -40,25 +38,22 @@ def named_media(part: Media) -> str:
     return "image/png" if isinstance(part, Image) else "application/pdf"
 
 
-def opened(url: str) -> tuple[str, bytes] | None:
-    """Media type and bytes of a ``data:`` address; None for any other, and for one that is broken."""
+def opened(url: str) -> tuple[str, str] | None:
+    """Media type and base64 of a ``data:`` address; None for any other, and for one that holds nothing."""
     if not url.startswith("data:"):
         return None
     about, comma, data = url[5:].partition(",")
     media, *options = about.split(";")
-    try:
-        held = a2b_base64(data.encode(), strict_mode=True) if "base64" in options else unquote_to_bytes(data)
-    except (NotBase64, UnicodeError):
-        return None
-    return (media or "text/plain", held) if comma else None
+    held = data if "base64" in options else b64encode(unquote_to_bytes(data)).decode()
+    return (media or "text/plain", held) if comma and held else None
 
 
 def media_part(part: Media, base_url: str) -> dict[str, Json]:
     """A part with its bytes, its address, or the address that Google's store has it at."""
     if part.url is not None and (inline := opened(part.url)) is not None:
-        return _inline(*inline)
+        return {"inlineData": {"mimeType": inline[0], "data": inline[1]}}
     if part.data is not None:
-        return _inline(named_media(part), part.data)
+        return {"inlineData": {"mimeType": named_media(part), "data": b64encode(part.data).decode()}}
     media = named_media(part)
     held = part.url if part.url is not None else _stored(part, base_url)
     return {"fileData": ({"mimeType": media} if media else {}) | {"fileUri": held}}
@@ -70,10 +65,6 @@ def in_results(part: Media) -> bool:
         inline = opened(part.url)
         return inline is not None and inline[0] in _IN_RESULTS
     return part.data is not None and named_media(part) in _IN_RESULTS
-
-
-def _inline(media: str, data: bytes) -> dict[str, Json]:
-    return {"inlineData": {"mimeType": media, "data": b64encode(data).decode()}}
 
 
 def _stored(part: Media, base_url: str) -> str:

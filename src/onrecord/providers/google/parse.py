@@ -67,7 +67,7 @@ class Parser:
         self._calls = 0
         # The last event that held a call and counted tokens: the same once more counts no more of them, so it is a
         # repetition of some proxy and no second call.
-        self._called = b""
+        self._called: bytes | None = None
         self._ids: set[str] = set()
         self._finish = ""
         self._usage: Raw | UnsetType = UNSET
@@ -79,9 +79,12 @@ class Parser:
         """The chunks of one event. Raises ModelError."""
         if type(data) is ErrorEvent:
             raise stream_error(self._provider, _json(data), started=self.started)
+        event: WordsEvent | Event | None
         try:
-            event: WordsEvent | Event = read_words(data)
-        except (DecodeError, UnicodeDecodeError):
+            event = read_words(data)
+        except (DecodeError, UnicodeDecodeError):  # not words alone
+            event = None
+        if event is None:
             if data == self._called:
                 return ()
             event = self._event(data)
@@ -90,7 +93,7 @@ class Parser:
         if not self._model and event.model_version:
             self._model = event.model_version
         if event.error is not UNSET and bytes(event.error) != b"null":
-            raise stream_error(self._provider, {"error": loads(event.error)}, started=self.started)
+            raise stream_error(self._provider, {"error": _json(bytes(event.error))}, started=self.started)
         out: list[Chunk] = []
         for candidate in event.candidates or ():
             if not candidate.index:
@@ -202,14 +205,20 @@ class Parser:
             )
         if not call.name:
             raise self._error("invalid", "sent a tool call without a name")
-        # An object on this wire: the white space in it is the server's and not the model's.
-        given = msgspec.json.format(bytes(call.args), indent=-1).decode() if call.args is not UNSET else ""
+        given = self._arguments(call.args) if call.args is not UNSET else ""
         wire = named = call.id or ""
         if not named or "#" in named or named in self._ids:
             wire = f"{named}#{self._calls}"
         self._calls += 1
         self._ids.add(wire)
         return CallChunk(wire_id=wire, name=call.name, raw_args=given if given not in {"", "null"} else "{}")
+
+    def _arguments(self, raw: Raw) -> str:
+        """An object on this wire: the white space in it is the server's and not the model's."""
+        try:
+            return msgspec.json.format(bytes(raw), indent=-1).decode()
+        except (DecodeError, UnicodeDecodeError):
+            raise self._error("invalid", "sent a tool call whose arguments are no Unicode") from None
 
     def _hosted(self, call: HostedCall, status: str, out: list[Chunk]) -> None:
         if "SEARCH" in call.tool_type.upper():

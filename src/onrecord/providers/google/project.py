@@ -136,6 +136,8 @@ class GoogleProjection(Projection):
             return "" if self.dialect.fetches else f"{kind} by URL: {card.name!r} takes bytes and uploaded files only"
         if part.url.startswith("gs://"):
             return ""
+        if part.url.startswith("data:"):
+            return f"{kind} in a data: address that holds nothing"
         return f"{kind} by URL: Google fetches https addresses only"
 
     # ---- what surrounds them
