@@ -1,4 +1,4 @@
-"""What each wire's server says and reads in the tests of moving: replies as its vendor streams them, bodies taken apart.
+"""What each wire's server says and reads in the tests of moving: replies as vendors stream them, bodies taken apart.
 
 The readers are written from the vendors' documents and share nothing with the library: they are the other side.
 """
@@ -191,8 +191,11 @@ def _responses_read(body: Mapping[str, Any]) -> list[Item]:
         elif kind == "message":
             content = item["content"]
             role = {"user": "user", "assistant": "said"}.get(item["role"], item["role"])
-            for part in [{"type": "input_text", "text": content}] if isinstance(content, str) else content:
-                out.append(("image",) if part["type"] == "input_image" else (role, part.get("text") or part["refusal"]))
+            parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+            out += [
+                ("image",) if part["type"] == "input_image" else (role, part.get("text") or part["refusal"])
+                for part in parts
+            ]
     _paired(asked, answered, RESPONSES_ID)
     return out
 
