@@ -18,6 +18,7 @@ def _nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """No keys, no servers, no extra."""
     for name in PROVIDERS:
         monkeypatch.delenv(f"{name.upper()}_API_KEY", raising=False)
+        monkeypatch.delenv("GEMINI_API_KEY", raising=False)
         monkeypatch.setenv(f"{name.upper()}_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setattr("onrecord.cli.usable.find_spec", lambda _: None)
 

@@ -71,7 +71,7 @@ def test_models_before_the_third_generation(name: str) -> None:
 
 @pytest.mark.parametrize("name", LEVELS)
 def test_models_since_the_third_generation(name: str) -> None:
-    """They think by levels, sign their calls, and take everything beside everything; newer ones are taken to as well."""
+    """They think by levels, sign their calls, and take everything beside everything; newer ones are taken to."""
     card, dialect = google_card(name)
     assert {field: getattr(card, field) for field in THIRD} == THIRD
     assert (card.context_tokens, card.output_tokens) == (MILLION, 65_536)

@@ -181,6 +181,7 @@ async def test_a_signed_call_comes_back_to_google_byte_for_byte() -> None:
     ]  # fmt: skip
     assert bodies[2]["contents"][:3] == bodies[1]["contents"]
     assert bodies[2]["contents"][3]["parts"] == [{"text": "Cheap."}, {"text": "", "thoughtSignature": "late"}]
+    assert first.session is not None
     message = first.session.conversation.messages[-1]
     assert isinstance(message, AssistantMessage)
     assert [held.use.finish for held in message.rounds if held.use] == ["calls", "stop"]

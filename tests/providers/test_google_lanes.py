@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -70,5 +71,4 @@ def check(wire: Projection, body: bytes) -> None:
         if wire.dialect.signs and calls and not calls[0]["functionCall"]["id"].startswith("w-"):  # a story's own parts
             assert "thoughtSignature" in calls[0]
         before = parts
-    pairs = zip(contents, contents[1:], strict=False)
-    assert not any(one["role"] == other["role"] == "model" for one, other in pairs)
+    assert not any(one["role"] == other["role"] == "model" for one, other in pairwise(contents))

@@ -96,7 +96,8 @@ def test_calls_end_a_reply_that_stopped() -> None:
 
 def test_arguments_are_as_they_came_without_the_servers_white_space() -> None:
     """Numbers keep their digits."""
-    raw = b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{ "n" : 1.50, "m": 12345678901234567890 }}}]}}]}'
+    call = b'{"functionCall":{"name":"f","args":{ "n" : 1.50, "m": 12345678901234567890 }}}'
+    raw = b'{"candidates":[{"content":{"parts":[%b]}}]}' % call
     assert calls(raw) == [("#0", "f", '{"n":1.50,"m":12345678901234567890}')]
 
 

@@ -1,4 +1,4 @@
-"""What Google really sent, against what a person reads in the recordings; and what it was really asked, against ours."""
+"""What Google really sent, against what a person reads in the recordings; what it was asked, against what we ask."""
 
 from __future__ import annotations
 
@@ -41,9 +41,20 @@ class Fact(NamedTuple):
     signed: int = 0
 
 
-DAY = (
-    "As of Tuesday afternoon, the temperature is around 69°F (21°C), with a real feel of about 76°F (24°C) and "
-    "humidity at approximately 68%."
+PASSAGES = tuple(
+    """\
+As of Tuesday afternoon, the temperature is around 69°F (21°C), with a real feel of about 76°F (24°C) and humidity at \
+approximately 68%.
+Another report indicates a temperature of 68°F with passing clouds.
+There is a very low chance of rain throughout the day.
+The forecast for the remainder of the day predicts sunny skies with highs ranging from the mid-60s to the lower 80s.
+Some sources suggest the high could reach up to 85°F.
+Tonight, the weather is expected to be partly cloudy with lows in the upper 50s.
+Hourly forecasts show temperatures remaining in the low 70s during the afternoon before gradually cooling down in the \
+evening.
+Hourly forecasts show temperatures remaining in the low 70s during the afternoon before gradually cooling down in the \
+evening.
+The chance of rain remains low throughout the day.""".splitlines()
 )
 FACTS = {
     "google_model_iter_stream/0": Fact(
@@ -57,23 +68,10 @@ FACTS = {
         text=("The capital of France is Paris.\n",), tokens=(13, 8, 0), model="gemini-2.0-flash-exp"
     ),
     "google_model_web_search_tool_stream/0": Fact(
-        text=("### Weather in San Francisco", DAY, "remains low throughout the day."),
+        text=("### Weather in San Francisco", PASSAGES[0], "remains low throughout the day."),
         tokens=(17 + 102, 241 + 412, 412),
         model="gemini-2.5-pro",
-        sources=(
-            DAY,
-            "Another report indicates a temperature of 68°F with passing clouds.",
-            "There is a very low chance of rain throughout the day.",
-            "The forecast for the remainder of the day predicts sunny skies with highs ranging from the mid-60s to the "
-            "lower 80s.",
-            "Some sources suggest the high could reach up to 85°F.",
-            "Tonight, the weather is expected to be partly cloudy with lows in the upper 50s.",
-            *2 * (
-                "Hourly forecasts show temperatures remaining in the low 70s during the afternoon before gradually "
-                "cooling down in the evening.",
-            ),
-            "The chance of rain remains low throughout the day.",
-        ),
+        sources=PASSAGES,
     ),
     "google_streaming_tool_call_thought_signature/0": Fact(
         calls=(("get_country", "{}"),), tokens=(29, 212, 202), finish="calls", model="gemini-3-pro-preview", signed=1

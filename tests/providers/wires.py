@@ -121,7 +121,7 @@ GOOGLE = Wire(
     name="google",
     vendors=("google",),
     make=lambda url, _: google("gemini-3.8-flash", api_key=KEY, base_url=url, retry=False),
-    parser=lambda vendor: GoogleParser(vendor),
+    parser=GoogleParser,
     hello=sse(_candidate("Hel"), _candidate("lo"), _candidate("", finishReason="STOP")),
     failing=sse({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}})[0],
 )

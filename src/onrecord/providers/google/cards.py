@@ -89,7 +89,7 @@ def google_card(model: str, *, base_url: str = GOOGLE_URL) -> tuple[ModelCard, D
 
 def _third(name: str, generation: tuple[int, int], *, draws: bool) -> Dialect:
     """The third generation, and whatever comes after it."""
-    levels = _LEVELS[1:]
+    levels: tuple[str, ...] = _LEVELS[1:]
     if "pro" in name:
         levels = ("low", "high") if generation == (3, 0) else levels
     elif "lite" in name or generation < (3, 7):

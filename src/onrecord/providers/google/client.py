@@ -17,7 +17,7 @@ from onrecord.providers.google.parse import Parser
 from onrecord.providers.google.project import GoogleProjection
 from onrecord.providers.http_model import SILENCE_S, HttpModel
 
-__all__ = ("GoogleModel", "google", "named")
+__all__ = ("GoogleModel", "google", "key_of", "named")
 
 _FOLDERS = ("models/", "tunedModels/")
 
@@ -50,21 +50,25 @@ class GoogleModel(HttpModel):
 
 
 class _EitherKey(Key):
-    """A key from ``GEMINI_API_KEY``, or from the older ``GOOGLE_API_KEY`` where that one is not set."""
+    """A key from the first of two variables that is set."""
 
-    __slots__ = ()
+    __slots__ = ("_second",)
+
+    def __init__(self, given: str | None, first: str, second: str) -> None:
+        super().__init__(given, variable=first, needed=True)
+        self._second = Key(variable=second)
 
     def read(self) -> str | None:
-        return self._chosen().read()
+        return super().read() or self._second.read()
 
     @property
     def hint(self) -> str:
-        return self._chosen().hint
+        return super().hint if super().read() is not None or self._second.read() is None else self._second.hint
 
-    def _chosen(self) -> Key:
-        first = Key(self._given, variable="GEMINI_API_KEY")
-        second = Key(variable="GOOGLE_API_KEY")
-        return second if first.read() is None and second.read() is not None else first
+
+def key_of(given: str | None = None) -> Key:
+    """The key of Google's own service: given, from ``GEMINI_API_KEY``, or from the older ``GOOGLE_API_KEY``."""
+    return _EitherKey(given, "GEMINI_API_KEY", "GOOGLE_API_KEY")
 
 
 def google(
@@ -83,8 +87,7 @@ def google(
     into the address. ``retry=False`` leaves out the waits of `Reliable`.
     """
     card, dialect = google_card(model, base_url=base_url or os.environ.get("GOOGLE_BASE_URL") or GOOGLE_URL)
-    key = _EitherKey(api_key, variable="GEMINI_API_KEY", needed=True)
-    held = GoogleModel(card, dialect=dialect, key=key, headers=headers, silence_s=silence_s)
+    held = GoogleModel(card, dialect=dialect, key=key_of(api_key), headers=headers, silence_s=silence_s)
     return Reliable(held) if retry else held
 
 

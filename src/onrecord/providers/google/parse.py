@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -26,6 +27,7 @@ from onrecord.providers.google.events import (
     FINISH_OF,
     Candidate,
     Event,
+    Feedback,
     FunctionCall,
     HostedCall,
     Part,
@@ -43,6 +45,8 @@ from onrecord.providers.google.native import NativeParts
 __all__ = ("Parser",)
 
 _COUNTED = b"TokenCount"
+_WORD = re.compile(r"[A-Z_]{1,48}\Z")
+"""A reason as the protocol words it."""
 
 
 class Parser:
@@ -79,15 +83,7 @@ class Parser:
         """The chunks of one event. Raises ModelError."""
         if type(data) is ErrorEvent:
             raise stream_error(self._provider, _json(data), started=self.started)
-        event: WordsEvent | Event | None
-        try:
-            event = read_words(data)
-        except (DecodeError, UnicodeDecodeError):  # not words alone
-            event = None
-        if event is None:
-            if data == self._called:
-                return ()
-            event = self._event(data)
+        event = self._event(data)
         if event.usage_metadata is not UNSET:
             self._usage = event.usage_metadata  # each counts everything so far; only the last is read
         if not self._model and event.model_version:
@@ -102,8 +98,8 @@ class Parser:
             self.started = True
             if type(event) is Event and _COUNTED in data and any(type(chunk) is CallChunk for chunk in out):
                 self._called = data
-        elif event.prompt_feedback is not None and event.prompt_feedback.block_reason and not event.candidates:
-            raise self._error("content", f"refused the prompt ({_word(event.prompt_feedback.block_reason)})")
+        elif event.prompt_feedback is not None and not event.candidates:
+            self._check(event.prompt_feedback)
         return out
 
     def whole(self, body: bytes, /) -> Sequence[Chunk]:
@@ -136,8 +132,14 @@ class Parser:
 
     # ---- one event
 
-    def _event(self, data: bytes) -> Event:
-        """An event that is not words alone; a list with an error in it is how some failures come."""
+    def _event(self, data: bytes) -> WordsEvent | Event:
+        """One event; a list with an error in it is how some failures come."""
+        try:
+            return read_words(data)
+        except (DecodeError, UnicodeDecodeError):
+            pass  # not words alone
+        if data == self._called:
+            return Event()
         try:
             return read_event(data)
         except (DecodeError, UnicodeDecodeError):
@@ -145,6 +147,12 @@ class Parser:
         if isinstance(held, list) and held and isinstance(held[0], dict) and "error" in held[0]:
             raise stream_error(self._provider, held, started=self.started)
         raise self._error("invalid", "sent an event that is not of its protocol")
+
+    def _check(self, feedback: Feedback) -> None:
+        """What became of a prompt that got no candidates."""
+        if reason := feedback.block_reason:
+            told = reason if _WORD.match(reason) else "no stated reason"
+            raise self._error("content", f"refused the prompt ({told})")
 
     def _listed(self, body: bytes) -> Sequence[bytes]:
         if not body.lstrip().startswith(b"["):
@@ -255,10 +263,3 @@ def _json(data: bytes) -> Json:
         return loads(data)
     except DecodeError:
         return None
-
-
-def _word(reason: str) -> str:
-    """A reason as a word of the protocol, and nothing else."""
-    return (
-        reason if reason.isupper() and reason.replace("_", "").isalpha() and len(reason) <= 48 else "no stated reason"
-    )
