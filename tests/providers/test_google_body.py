@@ -13,7 +13,7 @@ from onrecord.jsonio import Json
 from onrecord.models.request import Piece, Reading, Request, Settings, Shape, Span, View
 from onrecord.providers.google.cards import google_card
 from onrecord.providers.google.project import GoogleProjection
-from onrecord.providers.google.schemas import takeable
+from onrecord.providers.google.schema_subset import takeable
 from tests.models.requests import call, context, offer, request, said, settled, system, user
 
 pytestmark = pytest.mark.unit

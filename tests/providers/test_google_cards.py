@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from onrecord.providers.google import Dialect, google_card
-from onrecord.providers.google.thinking import thinking_config, why_not_thinking
+from onrecord.providers.google.thinking_levels import thinking_config, why_not_thinking
 
 pytestmark = pytest.mark.unit
 

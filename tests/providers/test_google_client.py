@@ -119,7 +119,7 @@ def test_a_model_is_named_and_its_address_may_come_from_the_environment(monkeypa
     assert model_named("google:gemini-2.5-flash").card.base_url == "http://localhost:1/v1beta"
     with pytest.raises(ConfigurationError) as caught:
         model_named("google:")
-    assert "google:gemini-2.5-flash" in (caught.value.hint or "")
+    assert "google:gemini-3.8-flash" in (caught.value.hint or "")
     with pytest.raises(ConfigurationError) as caught:
         google("m", base_url="localhost/v1beta")
     assert "/v1beta" in (caught.value.hint or "")

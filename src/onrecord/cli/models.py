@@ -26,6 +26,7 @@ examples:
 NAMES = {
     "offline": "offline",
     "openai": "openai:gpt-5-mini",
+    "google": "google:gemini-3.8-flash",
     "openrouter": "openrouter:VENDOR/MODEL",
     "local": "local:FILE.gguf",
 }

@@ -94,7 +94,7 @@ def google(
 def named(provider: str, model: str) -> Model:
     """``google:MODEL``, with waits. ConfigurationError without a model's name."""
     if not model:
-        told = "write google:MODEL, such as google:gemini-2.5-flash"
+        told = "write google:MODEL, such as google:gemini-3.8-flash"
         raise ConfigurationError(f"{provider!r} names no model", hint=told)
     return google(model)
 

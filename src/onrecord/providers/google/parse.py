@@ -40,7 +40,7 @@ from onrecord.providers.google.events import (
     read_words,
 )
 from onrecord.providers.google.grounding import citations_of, read_grounding
-from onrecord.providers.google.native import NativeParts
+from onrecord.providers.google.native_parts import NativeParts
 
 __all__ = ("Parser",)
 

@@ -17,9 +17,9 @@ from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
 from onrecord.providers.google.cards import PROTOCOL, Dialect
-from onrecord.providers.google.media import Media, in_results, media_part, opened
-from onrecord.providers.google.schemas import takeable
-from onrecord.providers.google.thinking import thinking_config, why_not_thinking
+from onrecord.providers.google.media_parts import Media, in_results, media_part, opened
+from onrecord.providers.google.schema_subset import takeable
+from onrecord.providers.google.thinking_levels import thinking_config, why_not_thinking
 
 __all__ = ("UNSIGNED", "GoogleProjection", "wire_id_of")
 
