@@ -52,6 +52,7 @@ def _nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PROVIDERS:
         monkeypatch.delenv(f"{name.upper()}_API_KEY", raising=False)
         monkeypatch.delenv(VENDORS[name].key or "NO_SUCH_KEY" if name in VENDORS else "NO_SUCH_KEY", raising=False)
+        monkeypatch.delenv("GEMINI_API_KEY", raising=False)
         monkeypatch.setenv(f"{name.upper()}_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setattr("onrecord.cli.usable.find_spec", lambda _: None)
 

@@ -26,6 +26,8 @@ from onrecord.models.chunks import (
 from onrecord.models.model import Model
 from onrecord.models.request import Request
 from onrecord.net.sse import EventParser
+from onrecord.providers.google.client import google
+from onrecord.providers.google.parse import Parser as GoogleParser
 from onrecord.providers.http_model import StreamParser
 from onrecord.providers.openai_chat.cards import Dialect, openai_card
 from onrecord.providers.openai_chat.parse import Parser as ChatParser
@@ -68,6 +70,8 @@ class Wire(NamedTuple):
         for vendor in self.vendors:
             for file in sorted((TRAFFIC / vendor).glob("*.json")):
                 for n, held in enumerate(json.loads(file.read_text(encoding="utf-8"))):
+                    if not isinstance(held["response"], str):
+                        continue  # an answer that was not streamed
                     name, body = f"{vendor}/{file.stem}/{n}", held["response"].encode()
                     found.append(Recorded(self, vendor, name, held["status"], held["content_type"], body))
         return found
@@ -107,7 +111,22 @@ CHAT = Wire(
     failing=sse({"error": {"code": "server_error", "message": "overloaded"}})[0],
 )
 
-WIRES: tuple[Wire, ...] = (CHAT,)
+
+def _candidate(text: str, **fields: Any) -> dict[str, Any]:
+    content = {"parts": [{"text": text}], "role": "model"}
+    return {"candidates": [{"content": content, "index": 0, **fields}], "modelVersion": "m-1"}
+
+
+GOOGLE = Wire(
+    name="google",
+    vendors=("google",),
+    make=lambda url, _: google("gemini-3.8-flash", api_key=KEY, base_url=url, retry=False),
+    parser=GoogleParser,
+    hello=sse(_candidate("Hel"), _candidate("lo"), _candidate("", finishReason="STOP")),
+    failing=sse({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}})[0],
+)
+
+WIRES: tuple[Wire, ...] = (CHAT, GOOGLE)
 RECORDED = [one for wire in WIRES for one in wire.recorded()]
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=[wire.name for wire in WIRES])
 each_recorded = pytest.mark.parametrize("one", RECORDED, ids=[one.name for one in RECORDED])

@@ -18,7 +18,7 @@ EXAMPLES = {
     "openai": "openai:gpt-5-mini",
     "openai-responses": "openai-responses:gpt-5-mini",
     "anthropic": "anthropic:claude-sonnet-4-5",
-    "google": "google:gemini-2.5-flash",
+    "google": "google:gemini-3.8-flash",
     "openrouter": "openrouter:VENDOR/MODEL",
     "azure": "azure:DEPLOYMENT",
     "local": "local:FILE.gguf",
