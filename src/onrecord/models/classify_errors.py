@@ -62,6 +62,10 @@ _CONTENT = _any(
 _RATE = _any(r"rate[ _-]?limit", r"too many requests", r"RESOURCE_EXHAUSTED")
 _OVERLOAD = _any(r"overloaded", r"unavailable", r"internal[ _](server[ _])?error", r"\bcapacity\b")
 _TIMED_OUT = _any(r"timed[ _]?out")
+_INVALID = _any(
+    r"\binvalid_(request|prompt|image|base64)", r"\bunsupported_(image|parameter|value)", r"\bimage_(too|parse|file)_",
+    r"\b(empty_image_file|failed_to_download_image)\b",
+)  # fmt: skip
 
 _WINDOWS = (
     ("5h", _any(r"\b5[ -]?h(ours?)?\b", r"five[ -]hour")),
@@ -141,6 +145,7 @@ _KINDS: tuple[tuple[ErrorKind, Container[int], re.Pattern[str] | None], ...] = (
     ("overload", _ANY_STATUS, _OVERLOAD),
     ("timeout", _ANY_STATUS, _TIMED_OUT),
     ("invalid", range(400, 500), None),
+    ("invalid", {0}, _INVALID),
 )
 """What a failed answer is, by its status and its words (None: whatever they are). The first row that fits decides."""
 
