@@ -14,6 +14,7 @@ __all__ = ("PROVIDERS", "model_named")
 
 PROVIDERS: dict[str, str] = {
     "openai": "onrecord.providers.openai_chat.client",
+    "anthropic": "onrecord.providers.anthropic.client",
     "openrouter": "onrecord.providers.openai_compatible.vendors",
     "deepseek": "onrecord.providers.openai_compatible.vendors",
     "groq": "onrecord.providers.openai_compatible.vendors",
