@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import UNSET, DecodeError, Raw, UnsetType
 from msgspec.structs import replace
@@ -40,6 +40,9 @@ from onrecord.providers.anthropic.reply import Blocks, Odd
 
 __all__ = ("Parser",)
 
+_DEPTH = 2
+"""How many objects a piece of words ends with."""
+_CHUNK_OF: Mapping[str, type[TextChunk] | type[ThinkingChunk]] = {"text": TextChunk, "thinking": ThinkingChunk}
 _EVENTS = frozenset(
     {
         "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
@@ -57,8 +60,8 @@ class Parser:
     """
 
     __slots__ = (
-        "_blocks", "_counts", "_finish", "_full", "_head", "_id", "_length", "_lost", "_model", "_open", "_provider",
-        "_resumes", "done", "started",
+        "_at", "_blocks", "_counts", "_finish", "_full", "_head", "_id", "_length", "_lost", "_make", "_model",
+        "_provider", "_put", "_resumes", "done", "started",
     )  # fmt: skip
 
     def __init__(self, provider: str, *, resumes: bool = False) -> None:
@@ -66,9 +69,11 @@ class Parser:
         self.done = False
         self.started = False
         self._blocks = Blocks()
-        self._open: Block | None = None  # the one whose pieces are read the short way
-        self._head = b""  # what such a piece begins with
-        self._length = 0  # of the text so far
+        # Pieces that are read the short way: what they begin with, where their words do, and what becomes of those.
+        self._head, self._at = b"", 0
+        self._put: Callable[[str], None] | None = None
+        self._make: type[TextChunk] | type[ThinkingChunk] | None = None
+        self._length = 0  # of the text in blocks that have ended
         self._counts: Counts | None = None
         self._finish = ""
         self._full = False  # the context window
@@ -77,15 +82,21 @@ class Parser:
 
     def feed(self, data: bytes, /) -> Sequence[Chunk]:
         """The chunks of one event. Raises ModelError."""
-        if (block := self._open) is not None and data.startswith(head := self._head):
+        if (put := self._put) is not None and data.startswith(self._head):
             # Most events are a piece of words for the block that is open: its string is all that is read.
-            start, end = len(head) - 1, data.rfind(b'"}')
-            if end > start and data[end + 2 :].strip() == b"}":
+            bare = data.rstrip(b" }")
+            if data.count(b"}", len(bare)) == _DEPTH:
                 try:
-                    words = read_string(data[start : end + 1])
+                    words = read_string(bare[self._at :])
                 except (DecodeError, UnicodeDecodeError):  # not one string after all
                     return self._read(data)
-                return self._say(block, words) if words else ()
+                if not words:
+                    return ()
+                put(words)
+                if (make := self._make) is None:
+                    return ()
+                self.started = True
+                return (make(words),)
         return self._read(data)
 
     def whole(self, body: bytes, /) -> Sequence[Chunk]:
@@ -190,12 +201,15 @@ class Parser:
             self.started = True
             out.append(status)
         elif given := block.given():
-            out += self._say(block, given, given=True)
-        self._open = block if (delta := DELTAS.get(block.kind)) is not None else None
-        if delta is not None:
-            self._head = b'{"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":"' % (
-                index, delta[0].encode(), delta[1].encode(),
-            )  # fmt: skip
+            out += self._say(block, given)
+        self._put = None
+        if (delta := DELTAS.get(block.kind)) is not None:
+            kind, field = delta
+            self._head = (
+                f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":"'.encode()
+            )
+            self._at = len(self._head) - 1
+            self._put, self._make = block.parts.append, _CHUNK_OF.get(block.kind)
 
     def _change(self, event: Event, data: bytes, out: list[Chunk]) -> None:
         block = self._blocks.open_at(event.index)
@@ -203,28 +217,24 @@ class Parser:
             raise Odd("added nothing to a block of its reply")
         words = _words(block, delta)
         if words:
+            block.parts.append(words)
             out += self._say(block, words)
         elif words is None and not block.change(delta, data):
             self._lost.append("a part of unknown type")
 
-    def _say(self, block: Block, words: str, *, given: bool = False) -> Sequence[Chunk]:
-        if not given:
-            block.parts.append(words)
-        if block.kind == "text":
-            self._length += len(words)
-            self.started = True
-            return (TextChunk(words),)
-        if block.kind == "thinking":
-            self.started = True
-            return (ThinkingChunk(words),)
-        return ()
+    def _say(self, block: Block, words: str) -> Sequence[Chunk]:
+        if (make := _CHUNK_OF.get(block.kind)) is None:
+            return ()
+        self.started = True
+        return (make(words),)
 
     def _stop(self, index: int, out: list[Chunk]) -> None:
         block = self._blocks.stop(index)
         if block is None:
             return
-        if block is self._open:
-            self._open = None
+        self._put = None
+        if block.kind == "text":
+            self._length = block.start + len(block.head.text or "") + len(block.words())
         if block.kind == "tool_use":
             wire, name, arguments = self._blocks.call(block)
             out.append(CallChunk(wire_id=wire, name=name, raw_args=arguments))
