@@ -103,7 +103,7 @@ class HttpModel(ABC):
 
     async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
         wire = request.wire or self._projection.wire(request)
-        if wire.issues:
+        if wire.issues and not request.view.degrade:
             raise self._cannot_carry(wire)
         headers = self._signed(await request.headers() if request.headers is not None else {})
         self._projection.sent(request)
