@@ -49,9 +49,9 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
 
     Marked are the tools, the longest beginning of the system text that is worth it, and the conversation so far. A text
     is worth it by its policy: ``always``, ``never``, or ``while_active`` (as long as the request has it), from
-    ``policies`` by the source of its piece, else from the piece; one that nobody says anything about is not. A function
-    of the turn in ``policies`` caches a text until it returns true. The agent's instructions are ``instructions``; those
-    of `Instruction` go by its name. ``ttl`` is how long the vendor is asked to keep it.
+    ``policies`` by the source of its piece, else from the piece; one that nobody says anything about is not. A
+    function of the turn in ``policies`` caches a text until it returns true. The agent's instructions are
+    ``instructions``; those of `Instruction` go by its name. ``ttl`` is how long the vendor is asked to keep it.
 
     Marks cost more than they save where nothing is ever found again. So they stop once less than three tenths of the
     input came from the cache over the last ten replies (four at least), and are tried again ten requests later.
@@ -91,9 +91,8 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
     async def _marked(self, turn: Turn, request: Request) -> Request:
         if self.caching == "off" or not turn.state(CACHE_HITS).pays(request.model.card.name):
             return _unmarked(request)
-        head = HeadMarks(system=self._prefix(turn, request), tools=bool(request.offers), ttl=self.ttl)
-        if not head.system and not head.tools:
-            head = None
+        system, tools = self._prefix(turn, request), bool(request.offers)
+        head = HeadMarks(system=system, tools=tools, ttl=self.ttl) if system or tools else None
         return replace(request, view=replace(request.view, head=head, marks=boundaries(request)))
 
     def _prefix(self, turn: Turn, request: Request) -> int:

@@ -20,9 +20,9 @@ class Media(Struct, frozen=True):
     """Shows pictures, sounds and files to the models that take them, and their words to all others.
 
     Decided request by request, for the model that really gets it: a picture by its `Image.description`, a sound by its
-    `Audio.transcript`, a file or anything without words by a label such as ``[Image]``; in messages and in tool results.
-    The conversation keeps what was sent. Without this feature a request with media that its model does not take fails
-    with ModelError. Models that take it are sent the same bytes as without the feature.
+    `Audio.transcript`, a file or anything without words by a label such as ``[Image]``; in messages and in tool
+    results. The conversation keeps what was sent. Without this feature a request with media that its model does not
+    take fails with ModelError. Models that take it are sent the same bytes as without the feature.
     """
 
     @property
@@ -37,8 +37,8 @@ class Media(Struct, frozen=True):
 class Degrade(Struct, frozen=True):
     """Sends a request without what its model cannot be sent, instead of failing with ModelError.
 
-    That is media that the model does not take, where `Media` gives it no words; and what a reply of another vendor holds
-    in no form but that vendor's own. The receipt of the request says what was left out (`Receipt.left_out`).
+    That is media that the model does not take, where `Media` gives it no words; and what a reply of another vendor
+    holds in no form but that vendor's own. The receipt of the request says what was left out (`Receipt.left_out`).
     """
 
     @property

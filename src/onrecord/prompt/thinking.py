@@ -35,12 +35,12 @@ class Thinking(_Budget, frozen=True, kw_only=True):
 
     ``handler`` is given each stretch of reasoning in words before anybody sees it and before it is filed, and returns
     what is kept of it (an empty text: nothing); reasoning then streams a stretch at a time. One that raises is noted,
-    and that stretch is dropped. None keeps no reasoning at all; without ``handler`` it is kept as it came. What a vendor
-    wants back of its own reply (`Round.continuation`) is no business of the handler and stays as it is.
+    and that stretch is dropped. None keeps no reasoning at all; without ``handler`` it is kept as it came. What a
+    vendor wants back of its own reply (`Round.continuation`) is no business of the handler and stays as it is.
 
     Raises ConfigurationError for a budget that is no positive, finite number, or where nothing is asked;
-    UnsupportedThinkingError for a model that does not think, and on models with budgets for one below 1024 or not whole.
-    Where a model is chosen only later, the request fails with FeatureFailed before it is sent.
+    UnsupportedThinkingError for a model that does not think, and on models with budgets for one below 1024 or not
+    whole. Where a model is chosen only later, the request fails with FeatureFailed before it is sent.
     """
 
     handler: Callable[[str], str] | UnsetType | None = UNSET
@@ -72,8 +72,9 @@ class Thinking(_Budget, frozen=True, kw_only=True):
         about: dict[str, Json] = {} if self.budget is None else {"budget": self.budget}
         if self.handler is not UNSET:
             about["handler"] = "none" if self.handler is None else "own"
+        keeps = None if self.handler is UNSET else self.handler or _nothing
         return Hooks(
-            on_request=None if self.budget is None else self._ask, on_thinking=self._keeps(), alone=True,
+            on_request=None if self.budget is None else self._ask, on_thinking=keeps, alone=True,
             order={"request": SLOTS["request"]["RULES"]}, purposes=frozenset({"speak", "wrap_up", "judge"}),
             manifest={"thinking": about},
         )  # fmt: skip
@@ -85,14 +86,6 @@ class Thinking(_Budget, frozen=True, kw_only=True):
             raise FeatureFailed(self.name, "request", problem, hint=_HINT)
         return replace(request, settings=replace(request.settings, thinking=math.ceil(self.budget)))
 
-    def _keeps(self) -> Callable[[Turn, str], str] | None:
-        handler = self.handler
-        if handler is UNSET:
-            return None
-        if handler is None:
-            return lambda turn, words: ""
-        return lambda turn, words: handler(words)
-
     def _unfit(self, card: ModelCard) -> str:
         """Why this model cannot be asked so; empty when it can."""
         if self.budget is None:
@@ -102,6 +95,10 @@ class Thinking(_Budget, frozen=True, kw_only=True):
         if card.thinking == "budget" and (self.budget < LEAST_BUDGET or self.budget != math.floor(self.budget)):
             return f"model {card.name!r} takes a whole budget from {LEAST_BUDGET} tokens on, not {self.budget:g}"
         return ""
+
+
+def _nothing(_words: str) -> str:
+    return ""
 
 
 _HINT = "`onrecord models` says what each model can do; a card of your own may say otherwise"

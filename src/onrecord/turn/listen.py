@@ -226,10 +226,10 @@ class _Ear:
         )  # fmt: skip
 
 
-def _rewritten(turn: Turn, feature: str, rewrite: Callable[[Turn, str], object], words: str) -> str:
+def _rewritten(turn: Turn, feature: str, rewrite: Callable[[str], object], words: str) -> str:
     """What a feature makes of a stretch of reasoning; nothing is kept of one that it fails on."""
     try:
-        got = rewrite(turn, words)
+        got = rewrite(words)
         problem = "" if isinstance(got, str) else f"it returned {type(got).__name__}, not a text"
     except BaseException as error:
         if ends_take(error):

@@ -97,7 +97,7 @@ class Plan:
         self.options: frozenset[type] = frozenset({Silenced})
         self.watch: tuple[Watch, ...] = ()
         self.holds_drafts = self.keeps_wakes = False
-        self.on_thinking: tuple[str, Callable[..., str]] | None = None
+        self.on_thinking: tuple[str, Callable[[str], str]] | None = None
         self.shape: Shape[Any] | None = None
         self.pieces: tuple[Piece, ...] = ()
         self.conditional: tuple[Instruction, ...] = ()
@@ -111,12 +111,9 @@ class Plan:
         """What every request begins with, in order; the same tuple for the same instructions."""
         held = self._base  # read once: another thread may run a turn with other instructions
         if held is None or held[0] != instructions:
-            lead = (
-                (Piece(source="instructions", text=instructions, rank=Rank.BASE, cache="always"),)
-                if instructions
-                else ()
-            )
-            held = self._base = (instructions, tuple(sorted((*lead, *self.pieces), key=lambda p: p.rank)))
+            lead = Piece(source="instructions", text=instructions, rank=Rank.BASE, cache="always")
+            pieces = (lead, *self.pieces) if instructions else self.pieces
+            held = self._base = (instructions, tuple(sorted(pieces, key=lambda p: p.rank)))
         return held[1]
 
     def fixed_model(self) -> Model | None:
