@@ -141,6 +141,7 @@ class InWords:
 
     def __init__(self, wires: UnitBytes) -> None:
         self.wires, self.entries, self.keep, self.filler = wires, wires.entries, wires.keep, wires.filler
+        self._latest: tuple[Unit, Unit] | None = None  # a lane asks for problems and runs of a unit in turn
 
     def runs(self, unit: Unit, scope: str, /) -> Sequence[Run]:
         """See `UnitEncoder.runs`."""
@@ -155,6 +156,12 @@ class InWords:
         return in_words(parts, self.wires)
 
     def _worded(self, unit: Unit) -> Unit:
+        latest = self._latest  # read once: another thread may write it
+        if latest is None or latest[0] is not unit:
+            latest = self._latest = (unit, self._in_words(unit))
+        return latest[1]
+
+    def _in_words(self, unit: Unit) -> Unit:
         if isinstance(unit, UserMessage):
             shown = in_words(unit.content, self.wires)
             return unit if shown == unit.content else replace(unit, content=shown)
