@@ -50,11 +50,9 @@ def played(model: WiredModel, number: int) -> tuple[list[Any], Any]:
     if number % 5 == 0:
         said = Said((Text(f"question {number}"), Image(url=f"https://h/{number}.png")))
     answer = f"answer {number}"
-    last = (
-        reply(ThinkingChunk("hm"), answer, native(model, answer), usage=USED)
-        if number % 2
-        else reply(answer, usage=USED)
-    )
+    last = reply(answer, usage=USED)
+    if number % 2:
+        last = reply(ThinkingChunk("hm"), answer, native(model, answer), usage=USED)
     if number % 3 == 0:
         return [last], said
     calls = [call("look", n=number, at=at, wire_id=f"w{number}-{at}") for at in range(1 + number % 2)]
@@ -98,9 +96,8 @@ async def test_every_request_begins_with_the_bytes_of_the_one_before(
     model = make()
     receipts = await session_of(model, *features)
     assert len(model.bodies) == len(receipts) > 45
-    settled = model.requests[-1].conversation.units[-2]
-    assert isinstance(settled, Round)
-    assert model.wires.native(settled, receipts[0].scope)  # native items were replayed
+    rounds = [unit for unit in model.requests[-1].conversation.units if isinstance(unit, Round)]
+    assert len([held for held in rounds if model.wires.native(held, receipts[0].scope)]) > 10
     for at in range(1, len(receipts)):
         assert model.bodies[at].replace(mark or b"\0", b"").startswith(beginning(model, at - 1, mark))
     lost = [at for at in range(1, len(receipts)) if receipts[at].stable_until != receipts[at - 1].units]
