@@ -24,6 +24,7 @@ __all__ = ("Parser",)
 DONE = b"[DONE]"
 _KEY = b'"content":"'
 _PAD = b'"obfuscation":"'
+_TELLING = 6  # four random letters, and the end of the object
 _PROBE = "a probe, of no meaning"
 _LEARNING = 8  # times in a row that what was learned brought nothing
 _PAYS = 16  # events read the short way that pay for learning again
@@ -37,8 +38,8 @@ class Parser:
     """
 
     __slots__ = (
-        "_calls", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused", "_said", "_seen",
-        "_shape", "_tries", "_usage", "done", "started",
+        "_before", "_calls", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused", "_said",
+        "_seen", "_shape", "_tries", "_usage", "done", "started",
     )  # fmt: skip
 
     def __init__(self, provider: str, dialect: Dialect) -> None:
@@ -55,6 +56,7 @@ class Parser:
         self._refused = False
         self._shape: tuple[bytes, bytes, bool] | None = None
         self._matched, self._tries = 0, 0
+        self._before = b""
 
     def feed(self, data: bytes, /) -> Sequence[Chunk]:
         """The chunks of one event. Raises ModelError."""
@@ -86,6 +88,9 @@ class Parser:
             return ()
         if type(data) is ErrorEvent:
             raise self._reported(data)
+        if data == self._before and _is_once(data):
+            return ()
+        self._before = data
         chunks = self._read(data)
         if len(chunks) == 1 and type(chunks[0]) is TextChunk:
             if self._matched >= _PAYS:
@@ -290,6 +295,16 @@ def _blank(event: Event) -> Event:
 def _is_pad(data: bytes, start: int) -> bool:
     """Whether only letters and digits, then the end of the object, follow."""
     return data.endswith(b'"}') and (data[start:-2].isalnum() or len(data) == start + 2)
+
+
+def _is_once(data: bytes) -> bool:
+    """Whether the event is padded with random letters, so that the same bytes again are the same event again.
+
+    Some proxy doubled it: a doubled fragment could make other arguments of a call. Events without padding may come
+    twice on purpose, and nothing tells.
+    """
+    at = data.rfind(_PAD)
+    return at >= 0 and len(data) - at - len(_PAD) >= _TELLING and _is_pad(data, at + len(_PAD))
 
 
 def _merge(kept: list[Json], more: list[Json]) -> None:
