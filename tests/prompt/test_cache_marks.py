@@ -74,10 +74,10 @@ async def test_a_text_behind_a_volatile_one_is_not_covered() -> None:
     assert await system(late, CacheMarks()) == 2
 
 
-async def test_blank_texts_are_not_counted() -> None:
-    """They are not sent either."""
-    blank = Piece(source="blank", text="  ", rank=Rank.STEERING, cache="always")
-    assert await system(adding(blank, SKILL), CacheMarks()) == 2
+async def test_a_blank_text_parts_nothing() -> None:
+    """It is not sent; marks count pieces, so it counts."""
+    blank = Piece(source="blank", text="  ", rank=Rank.STEERING)
+    assert await system(adding(blank, SKILL, VOLATILE), CacheMarks()) == 3
 
 
 async def test_policies_by_source_win_over_those_of_pieces() -> None:

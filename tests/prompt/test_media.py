@@ -16,6 +16,7 @@ from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import UserMessage
 from onrecord.errors import ModelError
 from onrecord.models.chunks import Chunk, NativeItem
+from onrecord.models.model import preset
 from onrecord.models.request import Request
 from onrecord.prompt.choosing import Choose
 from onrecord.prompt.media import Degrade, Media
@@ -110,6 +111,13 @@ async def test_degrade_sends_what_is_left_and_the_receipt_says_what_is_not() -> 
     (asked,) = bodies(result, ModelRequested)
     assert asked.receipt is not None
     assert asked.receipt.left_out == (LeftMark(unit=0, what="an image: 'acme:m' reads none"),)
+
+
+async def test_what_is_wrong_with_the_request_itself_is_refused_all_the_same() -> None:
+    """A setting that the wire decides is no part of the conversation."""
+    model = preset(chat("never"), messages=[])
+    with pytest.raises(ModelError, match="settings with an extra field 'messages'"):
+        await turn(Agent(model, features=[Degrade()]))
 
 
 async def test_words_come_before_leaving_out() -> None:

@@ -96,10 +96,10 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
         return replace(request, view=replace(request.view, head=head, marks=boundaries(request)))
 
     def _prefix(self, turn: Turn, request: Request) -> int:
-        """How many of the system texts, from the first on, are worth caching."""
-        system = [p for p in arranged(request.pieces) if p.place == "system" and not _is_blank(p)]
+        """How many of the system pieces, from the first on, are worth caching; blank ones are not sent, and pass."""
+        system = [piece for piece in arranged(request.pieces) if piece.place == "system"]
         for at, piece in enumerate(system):
-            if not self._is_worth_it(turn, piece):
+            if not _is_blank(piece) and not self._is_worth_it(turn, piece):
                 return at
         return len(system)
 

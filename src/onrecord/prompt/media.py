@@ -35,10 +35,11 @@ class Media(Struct, frozen=True):
 
 
 class Degrade(Struct, frozen=True):
-    """Sends a request without what its model cannot be sent, instead of failing with ModelError.
+    """Sends a conversation without what its model cannot be sent, instead of failing with ModelError.
 
     That is media that the model does not take, where `Media` gives it no words; and what a reply of another vendor
     holds in no form but that vendor's own. The receipt of the request says what was left out (`Receipt.left_out`).
+    Settings that a model does not take are refused all the same.
     """
 
     @property

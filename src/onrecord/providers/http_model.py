@@ -19,7 +19,7 @@ from onrecord.models.classify_errors import answer_error
 from onrecord.models.lanes import SLICE
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
-from onrecord.models.request import Request, Wire
+from onrecord.models.request import ProjectionIssue, Request, Wire
 from onrecord.net.transport import Reply, post
 from onrecord.providers.api_keys import Key, merged_headers
 
@@ -103,8 +103,8 @@ class HttpModel(ABC):
 
     async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
         wire = request.wire or self._projection.wire(request)
-        if wire.issues and not request.view.degrade:
-            raise self._cannot_carry(wire)
+        if wire.issues and (issues := wire.refusing(request.view)):
+            raise self._cannot_carry(issues)
         headers = self._signed(await request.headers() if request.headers is not None else {})
         self._projection.sent(request)
         provider, silence_s = self._card.provider, self._silence_s
@@ -168,8 +168,8 @@ class HttpModel(ABC):
             self._card.provider, reply.status, reply.headers, body, now=datetime.now(UTC), key_hint=self._key.hint
         )
 
-    def _cannot_carry(self, wire: Wire) -> ModelError:
-        told = "; ".join(dict.fromkeys(issue.what for issue in wire.issues[:5]))
+    def _cannot_carry(self, issues: Sequence[ProjectionIssue]) -> ModelError:
+        told = "; ".join(dict.fromkeys(issue.what for issue in issues[:5]))
         return ModelError(
             f"{self._card.name!r} cannot be sent this conversation: {told}",
             kind="invalid",

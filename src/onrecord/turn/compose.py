@@ -215,13 +215,13 @@ def wired(request: Request) -> Request:
     """
     try:
         wire = request.model.wire(request)
-        issues = wire.issues
+        issues = wire.refusing(request.view) if wire.issues else ()
     except OnrecordError:
         raise
     except Exception as error:  # noqa: BLE001 - every one of them is the model's; it is told of it below
         # An encoding error holds the whole text that it is about.
         raise _unwritten(request, error) from (None if isinstance(error, UnicodeError) else error)
-    if issues and not request.view.degrade:
+    if issues:
         what = ", ".join(sorted({issue.what for issue in issues}))
         raise ModelError(
             f"model {request.model.card.name!r} cannot be sent this conversation: {what}",
