@@ -106,7 +106,7 @@ def by_round(*choices: Any) -> Choose:
 async def test_e19_a_switch_in_mid_turn_keeps_one_answer_of_rounds_over_two_protocols() -> None:
     """Two requests to two models, one message, ids of its own for each round and call (case E19).
 
-    The real wires switch in ``tests/agent/test_continuation.py``; the case's ``switch-1`` is our ``c0``.
+    Two hosts take turns in ``tests/agent/test_continuation.py``; the case's ``switch-1`` is our ``c0``.
     """
     first, second = merging([call("lookup", wire_id="switch-1")]), chat("done")
     result = await turn(Agent(first, tools=[tool()], features=[by_round(None, second)]), session="s")

@@ -88,8 +88,8 @@ class View(Struct, frozen=True, kw_only=True):
 
     ``marks`` are the units after which a cache mark goes, ``head`` the marks before them; wires whose vendors cache
     by themselves have none. ``stand_ins``: media that a model does not take is shown by its transcript or its
-    description, instead of refusing the request. ``degrade``: whatever else of them it cannot be sent is left out, instead
-    of refusing the request.
+    description, instead of refusing the request. ``degrade``: whatever else of them it cannot be sent is left out,
+    instead of refusing the request.
     """
 
     spans: tuple[Span | ContextMessage, ...]
