@@ -16,7 +16,7 @@ from onrecord.conversation.messages import AssistantMessage
 from onrecord.errors import OnrecordError
 from onrecord.jsonio import dumps
 from onrecord.models.model import Model
-from onrecord.prompt.choosing import Choice, Choose
+from onrecord.prompt.model_choice import Choice, Choose
 from onrecord.session.codec import dumps_session, loads_session
 from onrecord.session.history import edit_result
 from onrecord.session.session import Session

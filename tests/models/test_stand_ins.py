@@ -14,6 +14,8 @@ from onrecord.conversation.messages import Note
 from onrecord.models.lanes import Lane
 from onrecord.models.request import Piece, Request, Swap
 from onrecord.models.unit_bytes import in_words
+from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_chat.project import ChatProjection
 from tests.models.requests import CARD, call, projection, request, said, settled, user
 
 pytestmark = pytest.mark.unit
@@ -25,6 +27,16 @@ HUM = Audio(data=b"wav")
 PLAN = File(name="plan.pdf", data=b"pdf")
 BLIND = replace(CARD, images=False, audio=False, files=False)
 LISTLESS = replace(CARD, arrays=False)
+
+
+class Watched(ChatProjection):
+    """Chat Completions that notes what it is asked about."""
+
+    seen: list[Part]
+
+    def takes(self, part: Part, /) -> bool:
+        self.seen.append(part)
+        return super().takes(part)
 
 
 def in_view(asked: Request) -> Request:
@@ -105,9 +117,8 @@ def test_the_conversation_keeps_what_was_sent() -> None:
 
 def test_bytes_with_words_are_kept_apart_and_grow_by_what_is_new() -> None:
     """A lane of their own beside the same log; nothing is encoded twice."""
-    wires, seen = projection(BLIND), list[Part]()
-    plain = wires.takes
-    wires.takes = lambda part: seen.append(part) is None and plain(part)  # type: ignore[method-assign]
+    wires, seen = Watched(BLIND, Dialect()), list[Part]()
+    wires.seen = seen
     held = Conversation.of([user(Text(f"q{n}"), CAT, id=f"u{n}") for n in range(3)])
     asked = in_view(request(conversation=held))
     while wires.extend(asked, 2):

@@ -197,7 +197,9 @@ async def test_off_sends_the_bytes_of_an_agent_without_the_feature() -> None:
 
     other = Named("other", Hooks(on_request=marks, order={"request": SLOTS["request"]["MEDIA"]}))
     sent = []
-    for features in ([], [CacheMarks(caching="off")], [other, CacheMarks(caching="off")], [CacheMarks()]):
+    off = CacheMarks(caching="off")
+    mounted: list[list[Any]] = [[], [off], [other, off], [CacheMarks()]]
+    for features in mounted:
         model = merging([call("lookup")], "ok")
         await turn(Agent(model, instructions="Base.", tools=[tool()], features=features))
         sent.append(model.bodies)

@@ -18,8 +18,8 @@ from onrecord.errors import ModelError
 from onrecord.models.chunks import Chunk, NativeItem
 from onrecord.models.model import preset
 from onrecord.models.request import Request
-from onrecord.prompt.choosing import Choose
 from onrecord.prompt.media import Degrade, Media
+from onrecord.prompt.model_choice import Choose
 from onrecord.record.kinds import ModelRequested
 from onrecord.record.receipts import LeftMark
 from onrecord.session.folding import record_of

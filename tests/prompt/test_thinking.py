@@ -16,7 +16,7 @@ from onrecord.models.chunks import NativeItem, ThinkingChunk
 from onrecord.models.model import ModelCard, preset
 from onrecord.models.request import Settings
 from onrecord.models.retry import Reliable
-from onrecord.prompt.choosing import Choice, Choose
+from onrecord.prompt.model_choice import Choice, Choose
 from onrecord.prompt.thinking import Thinking
 from onrecord.record.kinds import ModelReplied, ModelRequested, Noted
 from onrecord.session.codec import dumps_session
@@ -34,6 +34,9 @@ def thinks(*answers: Any, thinking: Any = "adaptive", **more: Any) -> ScriptedMo
     return ScriptedModel(*answers, card=card, **more)
 
 
+SEVEN: Any = 7
+
+
 # ---- asking ----------------------------------------------------------------------------------------------------------
 
 
@@ -49,7 +52,7 @@ def test_thinking_that_says_nothing_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"Thinking\(\) asks for nothing"):
         Thinking()
     with pytest.raises(ConfigurationError, match="the handler of Thinking is a function of a text, not a int"):
-        Thinking(4096, handler=7)  # type: ignore[arg-type]
+        Thinking(4096, handler=SEVEN)
 
 
 @pytest.mark.parametrize("wrap", [lambda m: m, Reliable, lambda m: preset(m, temperature=1.0)])

@@ -14,7 +14,7 @@ from onrecord.conversation.inputs import Answered, Ask
 from onrecord.errors import ConfigurationError, FeatureFailed
 from onrecord.models.model import ModelCard, preset
 from onrecord.models.request import Piece, Request, Settings
-from onrecord.prompt.choosing import Choice, Choose
+from onrecord.prompt.model_choice import Choice, Choose
 from onrecord.record.kinds import ModelRequested, Noted
 from onrecord.testing import ScriptedModel
 from onrecord.turn.moments import SLOTS, Hooks
@@ -126,7 +126,8 @@ async def test_e18_a_cap_of_the_step_wins_over_the_callers_and_falls_back_to_it(
     """128, 64, none over a caller's 512; and over none (case E18)."""
     choices = [Choice(settings=Settings(max_tokens=cap)) for cap in (128, 64)]
     answers = [[call("lookup", n=1)], [call("lookup", n=2)], "done"]
-    for caps, last in (({"max_tokens": 512}, 512), ({}, None)):
+    cases: list[tuple[dict[str, Any], int | None]] = [({"max_tokens": 512}, 512), ({}, None)]
+    for caps, last in cases:
         model = chat(*answers)
         await turn(Agent(preset(model, **caps), tools=[tool()], features=[by_round(*choices, None)]))
         sent = [json.loads(body) for body in model.bodies]
@@ -155,11 +156,14 @@ async def test_e23_a_model_without_tools_is_sent_neither_tools_nor_a_choice() ->
     async def must(live: Turn, asked: Request) -> Request:
         return replace(asked, choice="required") if asked.model is first else asked
 
-    features = [Choose(choose), Named("must", Hooks(on_request=must))]
+    features: list[Any] = [Choose(choose), Named("must", Hooks(on_request=must))]
     await turn(Agent(first, tools=[tool(), tool("other")], features=features))
     begun, went_on = json.loads(first.bodies[0]), json.loads(second.bodies[0])
     assert (len(begun["tools"]), begun["tool_choice"]) == (2, "required")
     assert not {"tools", "tool_choice"} & went_on.keys()
+
+
+NOTHING: Any = object()
 
 
 async def hidden() -> Mapping[str, str]:
@@ -217,7 +221,7 @@ async def test_a_name_leads_to_one_model_for_all_requests() -> None:
     ("choice", "told"),
     [
         (lambda *_: 7, "it chose a int, which is no model"),
-        (lambda *_: Choice(object()), "it chose a object, which is no model"),  # type: ignore[arg-type]
+        (lambda *_: Choice(NOTHING), "it chose a object, which is no model"),
         (lambda *_: "opnai:x", "unknown model provider in 'opnai:x'"),
         (lambda *_: 1 / 0, "ZeroDivisionError"),
         (lambda *_: Choice(settings=Settings(extra={"x": object()})), "it left settings that JSON cannot hold"),
@@ -232,8 +236,8 @@ async def test_what_is_no_choice_fails_the_turn_by_name(choice: Any, told: str) 
 
 def test_choose_takes_a_function() -> None:
     """Nothing else."""
-    with pytest.raises(ConfigurationError, match="Choose takes a function of the turn and the request, not a str"):
-        Choose("offline")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="Choose takes a function of the turn and the request, not a object"):
+        Choose(NOTHING)
 
 
 @pytest.mark.parametrize(("needs", "tools"), [(True, ["lookup"]), (False, [])])
