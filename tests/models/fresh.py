@@ -27,9 +27,9 @@ def fresh_body(wire: Projection, request: Request) -> bytes:
     shown, turn_at = _shown(request)
     leading = wire.hoists
     for at, (unit, index) in enumerate([*shown, (None, None)]):
-        if at == turn_at and (parts := _turn_parts(wire, request, by_place["turn"])):
+        if at == turn_at and (parts := _turn_parts(request, by_place["turn"])):
             leading = False
-            runs += wire.user(parts)
+            runs += wire.user(in_words(parts, wire) if request.view.stand_ins else parts)
         if unit is None:
             break
         if leading and isinstance(unit, ContextMessage) and unit.authority != "data":
@@ -58,11 +58,11 @@ def _shown(request: Request) -> tuple[list[Shown], int]:
     return shown, len(shown) if turn_at is None else turn_at
 
 
-def _turn_parts(wire: Projection, request: Request, turn: list[str]) -> list[Part]:
+def _turn_parts(request: Request, turn: list[str]) -> list[Part]:
     parts: list[Part] = [Text("\n\n".join(turn))] if turn else []
     if request.carries is not None and isinstance(carried := request.conversation.units[request.carries], UserMessage):
         parts += [part for part in carried.content if not isinstance(part, Text)]
-    return list(in_words(parts, wire)) if request.view.stand_ins else parts
+    return parts
 
 
 def _runs(wire: Projection, request: Request, unit: Unit, index: int | None) -> list[Run]:
