@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import pytest
 from msgspec import Raw
@@ -42,7 +43,7 @@ def part(text: str) -> dict[str, Any]:
 
 
 class Wired(NamedTuple):
-    """A wire that takes part, by a line below: a model, a native item of its own, and the bytes it writes for a mark."""
+    """A wire that takes part, by a line below: a model, a native item of its own, and what it writes for a mark."""
 
     name: str
     make: Callable[..., WiredModel]
