@@ -87,7 +87,7 @@ class ChatProjection(Projection):
                 text = only.text
             else:
                 text = "".join(part.text for part in parts if isinstance(part, Text))
-                others = [part for part in parts if not isinstance(part, Text)] if self.card.arrays else []
+                others = [part for part in parts if not isinstance(part, Text) and self.takes(part)]
                 if others and not text:
                     text = MEDIA_BELOW
                 media += others
@@ -124,6 +124,9 @@ class ChatProjection(Projection):
             return "a file by URL: Chat Completions takes files as bytes or by file id"
         return "" if card.files else f"a file: {card.name!r} reads none"
 
+    def takes(self, part: Part, /) -> bool:
+        return isinstance(part, Text) or (self.card.arrays and not self.refuses(part))
+
     # ---- what surrounds them
 
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
@@ -142,8 +145,14 @@ class ChatProjection(Projection):
     def refusals(self, request: Request, /) -> Iterable[str]:
         for name in _OWN_FIELDS & request.settings.extra.keys():
             yield f"settings with an extra field {name!r}: the request itself decides it"
-        if not self.card.tools and request.choice not in {"auto", "none"}:
-            yield f"a tool choice {request.choice!r}: {self.card.name!r} takes no tools"
+        card = self.card
+        if request.choice not in {"auto", "none"}:
+            if not card.tools:
+                yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
+            elif not self.dialect.forces:
+                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call one"
+        if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
+            yield f"hosted search: {card.name!r} has none over Chat Completions"
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -168,12 +177,17 @@ class ChatProjection(Projection):
 
     def _fields(self, request: Request, offers: Sequence[Offer], form: str) -> dict[str, Json]:
         fields: dict[str, Json] = {}
+        search = self.dialect.search if request.settings.search and self.card.tools and self.card.hosted_search else {}
+        if offers and request.choice == "none" and not self.dialect.forces:
+            offers = ()  # the one way to say it
+        if tools := [*map(_tool, offers), *search.get("tools", ())]:
+            fields["tools"] = tools
         if offers:
-            fields["tools"] = [_tool(offer) for offer in offers]
             if request.choice in {"none", "required"}:
                 fields["tool_choice"] = request.choice
             elif request.choice != "auto":
                 fields["tool_choice"] = {"type": "function", "function": {"name": request.choice}}
+        fields |= {name: value for name, value in search.items() if name != "tools"}
         if request.shape is not None and form == "native":
             fields["response_format"] = _json_schema(request.shape)
         elif form == "json":
@@ -191,10 +205,12 @@ class ChatProjection(Projection):
             "top_p": settings.top_p,
             self.dialect.cap: settings.max_tokens,
             "stop": settings.stop,
-            "seed": settings.seed,
+            self.dialect.seed: settings.seed,
         }
         if settings.thinking is not None:
             said |= self._thinking(settings.thinking)
+        elif self.dialect.quiet:
+            said |= self._thinking("none")
         return {name: value for name, value in said.items() if value is not None}
 
     def _thinking(self, thinking: str | int) -> dict[str, Json]:
@@ -206,7 +222,9 @@ class ChatProjection(Projection):
                 return {"reasoning": {"max_tokens": thinking} if wanted else {"enabled": False}}
             case "reasoning":
                 return {"reasoning": {"effort": thinking} if wanted else {"enabled": False}}
-            case "switch":
+            case "switch_effort" if wanted and isinstance(thinking, str):
+                return {"thinking": {"type": "enabled"}, "reasoning_effort": thinking}
+            case "switch" | "switch_effort":
                 return {"thinking": {"type": "enabled" if wanted else "disabled"}}
             case _:
                 return {}
