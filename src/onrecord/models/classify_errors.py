@@ -62,9 +62,7 @@ _CONTENT = _any(
 _RATE = _any(r"rate[ _-]?limit", r"too many requests", r"RESOURCE_EXHAUSTED")
 _OVERLOAD = _any(r"overloaded", r"unavailable", r"internal[ _](server[ _])?error", r"\bcapacity\b")
 _TIMED_OUT = _any(r"timed[ _]?out")
-_INVALID = _any(
-    r"invalid_\w*(request|prompt|image)|unsupported_(image|param|value)|image_(too|parse|file)|download_image"
-)
+_INVALID = _any(r"invalid_\w*(request|prompt|image)|unsupported_(image|param|value)|image_(too|parse|file)|load_image")
 
 _WINDOWS = (
     ("5h", _any(r"\b5[ -]?h(ours?)?\b", r"five[ -]hour")),
