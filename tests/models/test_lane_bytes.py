@@ -19,6 +19,8 @@ from onrecord.models.lanes import Lane
 from onrecord.models.projection import Projection
 from onrecord.models.request import Piece, Request, Span, Swap, View
 from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_responses.cards import responses_card
+from onrecord.providers.openai_responses.project import ResponsesProjection
 from tests.models.fresh import fresh_body
 from tests.models.merging import MergingWire
 from tests.models.requests import CARD, context, native, projection, request
@@ -29,6 +31,7 @@ WIRES: list[Projection] = [
     projection(),
     projection(dialect=Dialect(one_system=True)),
     projection(replace(CARD, arrays=False)),
+    ResponsesProjection(*responses_card("gpt-5-mini")),
     MergingWire(),
     MergingWire(keep=60),  # almost every unit is too large for its slot
 ]
@@ -208,6 +211,9 @@ def check_rules(wire: Projection, body: bytes) -> None:
     if isinstance(wire, MergingWire):
         check_merging(held["entries"])
         return
+    if isinstance(wire, ResponsesProjection):
+        check_items(held["input"])
+        return
     due: list[str] = []
     for message in held["messages"]:
         if message["role"] == "tool":
@@ -215,6 +221,19 @@ def check_rules(wire: Projection, body: bytes) -> None:
         else:
             assert not due
             due = [call["id"] for call in message.get("tool_calls", ())]
+    assert not due
+
+
+def check_items(items: list[Any]) -> None:
+    """Every call is answered once, behind all of its round."""
+    due: list[str] = []
+    for item in items:
+        if item["type"] == "function_call":
+            due.append(item["call_id"])
+        elif item["type"] == "function_call_output":
+            due.remove(item["call_id"])
+        else:
+            assert not due
     assert not due
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +32,8 @@ from onrecord.providers.http_model import StreamParser
 from onrecord.providers.openai_chat.cards import Dialect, openai_card
 from onrecord.providers.openai_chat.parse import Parser as ChatParser
 from onrecord.providers.openai_compatible import VENDORS, openai_compatible
+from onrecord.providers.openai_responses.client import openai_responses
+from onrecord.providers.openai_responses.parse import Parser as ResponsesParser
 from tests.models.requests import request, user
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +67,7 @@ class Wire(NamedTuple):
     failing: bytes
 
     def recorded(self) -> list[Recorded]:
-        """All recorded exchanges of the protocol."""
+        """All recorded streams of the protocol."""
         found: list[Recorded] = []
         for vendor in self.vendors:
             for file in sorted((TRAFFIC / vendor).glob("*.json")):
@@ -126,7 +128,31 @@ GOOGLE = Wire(
     failing=sse({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}})[0],
 )
 
-WIRES: tuple[Wire, ...] = (CHAT, GOOGLE)
+
+def _responses(url: str, vendor: str) -> Model:
+    return openai_responses("m", base_url=url, api_key=KEY, provider=vendor, retry=False)
+
+
+def _responses_hello() -> Iterator[dict[str, Any]]:
+    said = {"type": "output_text", "text": "Hello", "annotations": []}
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [said]}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    yield {"type": "response.output_text.delta", **place, "delta": "Hel"}
+    yield {"type": "response.output_text.delta", **place, "delta": "lo"}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": {"status": "completed", "model": "m-1", "output": [item]}}
+
+
+RESPONSES = Wire(
+    name="responses",
+    vendors=("openai_responses", "deepseek_responses"),
+    make=_responses,
+    parser=ResponsesParser,
+    hello=sse(*_responses_hello(), named=True),
+    failing=sse({"type": "error", "code": "server_error", "message": "overloaded", "param": None}, named=True)[0],
+)
+
+WIRES: tuple[Wire, ...] = (CHAT, RESPONSES, GOOGLE)
 RECORDED = [one for wire in WIRES for one in wire.recorded()]
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=[wire.name for wire in WIRES])
 each_recorded = pytest.mark.parametrize("one", RECORDED, ids=[one.name for one in RECORDED])
