@@ -1,7 +1,8 @@
 """Every exception onrecord raises on purpose.
 
 OnrecordError                 .code (stable)  .hint (what to do)
-├─ ConfigurationError         while building: FlowInvalid, ToolInvalid, FeatureConflict, MissingDependency
+├─ ConfigurationError         while building: FlowInvalid, ToolInvalid, FeatureConflict, MissingDependency,
+│                             UnsupportedThinkingError
 ├─ UsageError                 called wrongly: an answer without a question, an option without an owner; SessionBusy
 ├─ TurnError                  .result: the turn's entries and session are kept
 │   ├─ MessageDenied          .moment .rule .reason (never the content)
@@ -49,6 +50,7 @@ __all__ = (
     "ToolInvalid",
     "TurnError",
     "TurnParked",
+    "UnsupportedThinkingError",
     "UsageError",
 )
 
@@ -121,6 +123,12 @@ class MissingDependency(ConfigurationError):
     """An optional library is not installed; ``hint`` holds the exact command that installs it."""
 
     default_code = "missing-dependency"
+
+
+class UnsupportedThinkingError(ConfigurationError):
+    """Thinking was asked of a model that does none, or in a way that this model does not take."""
+
+    default_code = "unsupported-thinking"
 
 
 class UsageError(OnrecordError):

@@ -32,12 +32,13 @@ WIRES: list[Projection] = [
     projection(dialect=Dialect(one_system=True)),
     projection(replace(CARD, arrays=False)),
     ResponsesProjection(*responses_card("gpt-5-mini")),
+    projection(replace(CARD, images=False)),
     MergingWire(),
     MergingWire(keep=60),  # almost every unit is too large for its slot
 ]
-IMAGE = Image(url="https://h/i.png")
+IMAGES = st.builds(Image, url=st.just("https://h/i.png"), description=st.sampled_from(["", "a cat"]))
 TEXTS = st.sampled_from(["", " ", "hi", 'q"uo\\te\n', "ünï ☃", "x" * 90])
-PARTS: st.SearchStrategy[tuple[Part, ...]] = st.lists(st.builds(Text, TEXTS) | st.just(IMAGE), max_size=3).map(tuple)
+PARTS: st.SearchStrategy[tuple[Part, ...]] = st.lists(st.builds(Text, TEXTS) | IMAGES, max_size=3).map(tuple)
 OPERATIONS = ["user", "context", "round", "round", "close", "edit", "switch", "fork", "drop"]
 STATUSES = st.sampled_from(["returned", "failed", "asked", "denied", "cancelled"])
 
@@ -156,7 +157,7 @@ class Story:
             if isinstance(unit, Round) and unit.calls and draw(st.integers(0, 2)) == 0
         )
         marks = tuple(draw(st.sets(st.integers(0, size - 1), max_size=2))) if size else ()
-        return View(spans=tuple(spans), swaps=swaps, marks=marks)
+        return View(spans=tuple(spans), swaps=swaps, marks=marks, stand_ins=draw(st.booleans()))
 
     def request(self) -> Request:
         """A request over the story so far."""

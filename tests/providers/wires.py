@@ -26,6 +26,8 @@ from onrecord.models.chunks import (
 from onrecord.models.model import Model
 from onrecord.models.request import Request
 from onrecord.net.sse import EventParser
+from onrecord.providers.anthropic.client import anthropic
+from onrecord.providers.anthropic.parse import Parser as MessagesParser
 from onrecord.providers.google.client import google
 from onrecord.providers.google.parse import Parser as GoogleParser
 from onrecord.providers.http_model import StreamParser
@@ -152,7 +154,28 @@ RESPONSES = Wire(
     failing=sse({"type": "error", "code": "server_error", "message": "overloaded", "param": None}, named=True)[0],
 )
 
-WIRES: tuple[Wire, ...] = (CHAT, RESPONSES, GOOGLE)
+
+def _messages_hello() -> Iterator[dict[str, Any]]:
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    yield {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "model": "m-1", "usage": usage}}
+    yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}}
+    yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "lo"}}
+    yield {"type": "content_block_stop", "index": 0}
+    yield {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}
+    yield {"type": "message_stop"}
+
+
+MESSAGES = Wire(
+    name="messages",
+    vendors=("anthropic",),
+    make=lambda url, _: anthropic("claude-opus-5", api_key=KEY, base_url=url, retry=False),
+    parser=MessagesParser,
+    hello=sse(*_messages_hello(), named=True),
+    failing=sse({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, named=True)[0],
+)
+
+WIRES: tuple[Wire, ...] = (CHAT, RESPONSES, MESSAGES, GOOGLE)
 RECORDED = [one for wire in WIRES for one in wire.recorded()]
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=[wire.name for wire in WIRES])
 each_recorded = pytest.mark.parametrize("one", RECORDED, ids=[one.name for one in RECORDED])

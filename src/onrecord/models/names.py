@@ -15,6 +15,7 @@ __all__ = ("PROVIDERS", "model_named")
 PROVIDERS: dict[str, str] = {
     "openai": "onrecord.providers.openai_chat.client",
     "openai-responses": "onrecord.providers.openai_responses.client",
+    "anthropic": "onrecord.providers.anthropic.client",
     "google": "onrecord.providers.google.client",
     "openrouter": "onrecord.providers.openai_compatible.client",
     "deepseek": "onrecord.providers.openai_compatible.client",

@@ -21,6 +21,7 @@ from onrecord.turn.dispatch import Batch, dispatch, settle_rest
 from onrecord.turn.listen import Heard, heard_again, listen
 from onrecord.turn.moments import Answer, Revise, Stop
 from onrecord.turn.performed import SpeakDone, read_before
+from onrecord.turn.plan import offer_of
 from onrecord.turn.receipt import file_request
 from onrecord.turn.reply_hooks import reply_hooks
 from onrecord.turn.resume import resume_verb
@@ -118,6 +119,11 @@ class _Speaking:
             return replace(after, offers=())
         self.permit(after.offers)
         return after
+
+    def wrapped_at(self, request: Request) -> Request:
+        """The wrap-up at a model that was chosen for it: definitions stay only where old calls need them."""
+        stay = request.model.card.needs_tools_with_calls
+        return replace(request, offers=tuple(map(offer_of, self.batch.tools.values())) if stay else ())
 
 
 async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
@@ -242,6 +248,8 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
         return None
     if got.offers is not request.offers:
         got = speaking.allowed(request, got)
+    if speaking.wrapping and got.model is not request.model:
+        got = speaking.wrapped_at(got)
     if len(got.conversation.units) > SLICE:
         await warm_up(turn, got)
     turn.request = request = wired(got)

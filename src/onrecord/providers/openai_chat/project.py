@@ -87,7 +87,7 @@ class ChatProjection(Projection):
                 text = only.text
             else:
                 text = "".join(part.text for part in parts if isinstance(part, Text))
-                others = [part for part in parts if not isinstance(part, Text)] if self.card.arrays else []
+                others = [part for part in parts if not isinstance(part, Text) and self.takes(part)]
                 if others and not text:
                     text = MEDIA_BELOW
                 media += others
@@ -123,6 +123,9 @@ class ChatProjection(Projection):
         if part.url is not None:
             return "a file by URL: Chat Completions takes files as bytes or by file id"
         return "" if card.files else f"a file: {card.name!r} reads none"
+
+    def takes(self, part: Part, /) -> bool:
+        return isinstance(part, Text) or (self.card.arrays and not self.refuses(part))
 
     # ---- what surrounds them
 
