@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -93,7 +94,7 @@ def check_rules(body: bytes) -> None:
     entries = json.loads(body)["messages"]
     roles = [entry["role"] for entry in entries]
     assert roles[0] == roles[-1] == "user"
-    assert all(one != other for one, other in zip(roles, roles[1:], strict=False))
+    assert all(one != other for one, other in itertools.pairwise(roles))
     due: list[str] = []
     marks = body.count(b'"cache_control"')
     assert marks <= 4

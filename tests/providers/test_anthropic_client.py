@@ -177,7 +177,7 @@ def test_a_name_without_a_model_and_an_address_that_is_none_are_refused() -> Non
 
 
 @pytest.mark.parametrize(
-    ("code", "type", "kind"),
+    ("code", "name", "kind"),
     [
         (400, "invalid_request_error", "invalid"),
         (401, "authentication_error", "auth"),
@@ -190,12 +190,12 @@ def test_a_name_without_a_model_and_an_address_that_is_none_are_refused() -> Non
         (529, "overloaded_error", "overload"),
     ],
 )
-async def test_a_failed_status_is_told_by_the_table(code: int, type: str, kind: str) -> None:
+async def test_a_failed_status_is_told_by_the_table(code: int, name: str, kind: str) -> None:
     """With the vendor's own type and nothing else of the body."""
-    body = json.dumps({"type": "error", "error": {"type": type, "message": "the-secret-words"}})
+    body = json.dumps({"type": "error", "error": {"type": name, "message": "the-secret-words"}})
     error = await failure(answering(status(code, "Retry-After: 7", body=body)))
     assert (error.kind, error.status, error.provider, error.retry_after) == (kind, code, "anthropic", 7.0)
-    assert str(error) == f"anthropic answered with status {code} ({type})"
+    assert str(error) == f"anthropic answered with status {code} ({name})"
 
 
 async def test_a_prompt_that_is_too_long_is_told_as_such() -> None:
@@ -244,7 +244,7 @@ async def test_a_server_that_does_not_stream_is_read_as_a_whole() -> None:
 
 SEARCHING = request(user("hi"), settings=Settings(search=True))
 CITED = {"type": "web_search_result_location", "url": "https://e.test/a", "title": "A"}
-ASKED = called(0, "s1", "web_search", '{"query":"x"}', type="server_tool_use")
+ASKED = called(0, "s1", "web_search", '{"query":"x"}', kind="server_tool_use")
 FOUND = (start(0, type="web_search_tool_result", tool_use_id="s1", content=[{"url": "https://e.test/a"}]), stop(0))
 PAUSES = reply(text(1, "I look. "), ASKED, reason="pause_turn", output_tokens=5)
 GOES_ON = reply(

@@ -58,7 +58,7 @@ class Story(lanes.Story):
         return replace(asked, view=replace(asked.view, head=self.draw(st.sampled_from(HEADS))))
 
 
-@settings(max_examples=100, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=70, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_lane_bytes_equal_fresh_bytes(data: st.DataObject) -> None:
     """Over conversations that grow, close, fork, are edited, windowed, marked and switched between models."""

@@ -24,7 +24,7 @@ from onrecord.providers.anthropic.cards import (
     anthropic_card,
     rules_of,
 )
-from onrecord.providers.anthropic.events import PAUSED
+from onrecord.providers.anthropic.message_events import PAUSED
 from onrecord.providers.anthropic.parse import Parser
 from onrecord.providers.anthropic.project import AnthropicProjection
 from onrecord.providers.api_keys import Key, merged_headers
@@ -98,10 +98,8 @@ class AnthropicModel(HttpModel):
                             said += len(chunk.text)
                         elif type(chunk) is NativeItem:
                             items.append(bytes(chunk.raw))
-                        elif type(chunk) is CitationChunk and before:
-                            chunk = _moved(chunk, before)  # noqa: PLW2901
                         reached = True
-                        yield chunk
+                        yield _moved(chunk, before) if before and type(chunk) is CitationChunk else chunk
             except ModelError as error:
                 error.started = error.started or reached
                 raise

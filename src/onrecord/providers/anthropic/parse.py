@@ -21,7 +21,7 @@ from onrecord.models.chunks import (
 from onrecord.models.classify_errors import stream_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.anthropic.blocks import Block
-from onrecord.providers.anthropic.events import (
+from onrecord.providers.anthropic.message_events import (
     DELTAS,
     FINISH_OF,
     PAUSED,
@@ -36,13 +36,13 @@ from onrecord.providers.anthropic.events import (
     read_string,
     with_status,
 )
-from onrecord.providers.anthropic.reply import Blocks, Odd
+from onrecord.providers.anthropic.reply_blocks import Blocks, Odd
 
 __all__ = ("Parser",)
 
 _DEPTH = 2
 """How many objects a piece of words ends with."""
-_CHUNK_OF: Mapping[str, type[TextChunk] | type[ThinkingChunk]] = {"text": TextChunk, "thinking": ThinkingChunk}
+_CHUNK_OF: Mapping[str, type[TextChunk | ThinkingChunk]] = {"text": TextChunk, "thinking": ThinkingChunk}
 _EVENTS = frozenset(
     {
         "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
@@ -72,7 +72,7 @@ class Parser:
         # Pieces that are read the short way: what they begin with, where their words do, and what becomes of those.
         self._head, self._at = b"", 0
         self._put: Callable[[str], None] | None = None
-        self._make: type[TextChunk] | type[ThinkingChunk] | None = None
+        self._make: type[TextChunk | ThinkingChunk] | None = None
         self._length = 0  # of the text in blocks that have ended
         self._counts: Counts | None = None
         self._finish = ""

@@ -12,8 +12,8 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import HeadMarks, Piece, Request, Span, Wire
 from onrecord.providers.anthropic.cards import Rules
-from onrecord.providers.anthropic.content import is_blank, replayable
-from onrecord.providers.anthropic.units import BY_MODEL, END, NOTHING_SHOWN, AnthropicUnits, text_bytes
+from onrecord.providers.anthropic.content_blocks import is_blank, replayable
+from onrecord.providers.anthropic.units import BY_MODEL, END, NOTHING_SHOWN, USER, AnthropicUnits, text_bytes
 from onrecord.providers.anthropic.wishes import Wishes, schema_text, wants_thinking
 
 __all__ = ("MARKS", "AnthropicProjection")
@@ -34,7 +34,7 @@ class AnthropicProjection(AnthropicUnits, Projection):
 
     hoists = True
 
-    def __init__(self, card: ModelCard, rules: Rules = Rules(), *, lasting: bool = False) -> None:  # noqa: B008
+    def __init__(self, card: ModelCard, rules: Rules = Rules(), *, lasting: bool = False) -> None:  # noqa: B008 - immutable
         self.card, self.rules = card, rules
         self.wishes = Wishes(card, rules)
         self.profile = (card.images, card.files)
@@ -69,9 +69,17 @@ class AnthropicProjection(AnthropicUnits, Projection):
         return self._lasting
 
     def _kept(self, request: Request) -> tuple[int, ...]:
-        units = request.conversation.units
-        ends = (at for at in sorted(set(request.view.marks)) if at < len(units) and _ends_with_user(units[at]))
-        return tuple(ends)[-MARKS:]
+        units, scope = request.conversation.units, request.scope
+        places = (at for at in sorted(set(request.view.marks)) if at < len(units))
+        return tuple(at for at in places if self._ends_with_user(units[at], scope))[-MARKS:]
+
+    def _ends_with_user(self, unit: Unit, scope: str) -> bool:
+        if not isinstance(unit, Round):
+            return True
+        if not unit.revised and any(call.status != "asked" for call in unit.calls):
+            return True  # with results
+        runs = self.runs(unit, scope)
+        return bool(runs) and runs[-1][0] == USER
 
     def _head_marks(self, request: Request) -> tuple[int, bool]:
         """After so many system pieces, and after the tools, as far as the marks of units leave room."""
@@ -136,10 +144,6 @@ def _cache_control(cut: bytes) -> dict[str, Json]:
 
 def _rank(piece: Piece) -> int:
     return piece.rank
-
-
-def _ends_with_user(unit: Unit) -> bool:
-    return not isinstance(unit, Round) or bool(unit.calls or unit.revised)
 
 
 def _may_think(wires: AnthropicProjection, request: Request) -> bool:

@@ -14,7 +14,7 @@ from onrecord.models.lanes import Entries, Run
 from onrecord.models.model import ModelCard
 from onrecord.models.unit_bytes import UnitBytes, result_parts
 from onrecord.providers.anthropic.cards import PROTOCOL
-from onrecord.providers.anthropic.content import block_of, is_blank, refused, replayable, text_block
+from onrecord.providers.anthropic.content_blocks import block_of, is_blank, refused, replayable, text_block
 
 __all__ = (
     "BY_MODEL",
