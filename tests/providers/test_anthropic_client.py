@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import pytest_asyncio
@@ -14,11 +14,11 @@ from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.chunks import Attempted, Chunk, CitationChunk, Finished, NativeItem, SearchChunk, TextChunk
 from onrecord.models.names import model_named
-from onrecord.models.request import Settings
+from onrecord.models.request import HeadMarks, Settings, Span, View
 from onrecord.models.retry import Reliable
 from onrecord.providers.anthropic import AnthropicModel, anthropic
 from onrecord.testing.conformance.model import ModelCallsTools, ModelConformance, ModelFails
-from tests.models.requests import request, user
+from tests.models.requests import request, system, user
 from tests.net.loopback import Loopback, Peer, answering, serving
 from tests.providers.anthropic_events import begin, called, delta, ended, event, reply, start, stop, text, thought
 from tests.providers.anthropic_server import (
@@ -276,6 +276,21 @@ async def test_a_reply_that_pauses_is_continued_and_comes_out_as_one() -> None:
     assert kinds == ["text", "server_tool_use", "web_search_tool_result", "text"]
     assert chunks[-1] == Finished(finish="stop", model="m-1", usage=Usage(input_tokens=20, output_tokens=12))
     assert len([one for one in chunks if isinstance(one, Finished)]) == 1
+
+
+async def test_a_reply_that_pauses_is_continued_with_the_marks_of_its_request() -> None:
+    """Also of one with more marks than the vendor takes, or with marks that last."""
+    talk = [user("hi", id=f"u{n}") for n in range(6)]
+    lasts: tuple[Literal["short", "long"], ...] = ("short", "long")
+    for ttl in lasts:
+        view = View(spans=(Span(0, 6),), marks=(0, 1, 2, 3, 4, 5), head=HeadMarks(system=1, tools=True, ttl=ttl))
+        asked = request(*talk, view=view, settings=Settings(search=True), pieces=(system("Be kind."),))
+        async with serving(each(answer(*PAUSES), answer(*GOES_ON))) as server:
+            await ask(model_at(server), asked)
+            first, second = (json.loads(sent.body) for sent in server.requests)
+        assert second["messages"][:-1] == first["messages"]
+        assert {**first, "messages": 0} == {**second, "messages": 0}
+        assert json.dumps(second).count("cache_control") == 4
 
 
 async def test_a_reply_that_pauses_without_end_is_cut() -> None:
