@@ -11,16 +11,17 @@ from onrecord.models.chunks import Chunk
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Request, Wire
+from onrecord.providers.google.cards import google_card
+from onrecord.providers.google.project import GoogleProjection
 from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.project import ChatProjection
-from onrecord.providers.openai_responses.cards import PROTOCOL as RESPONSES
-from onrecord.providers.openai_responses.cards import Dialect as ResponsesDialect
+from onrecord.providers.openai_responses.cards import responses_card
 from onrecord.providers.openai_responses.project import ResponsesProjection
 from onrecord.testing import ScriptedModel
 from tests.models.merging import MergingWire
 from tests.models.requests import CARD
 
-__all__ = ("WiredModel", "chat", "merging", "responses")
+__all__ = ("WiredModel", "chat", "gemini", "merging", "responses")
 
 
 class WiredModel(ScriptedModel):
@@ -58,8 +59,13 @@ def merging(*answers: Any, **about: Any) -> WiredModel:
     return WiredModel(MergingWire(), *answers, card=card, **given)
 
 
-def responses(*answers: Any, **about: Any) -> WiredModel:
-    """Responses; ``about`` changes the card."""
-    given = {name: about.pop(name) for name in ("usage", "judge") if name in about}
-    card = replace(CARD, protocol=RESPONSES, **about)
-    return WiredModel(ResponsesProjection(card, ResponsesDialect()), *answers, card=card, **given)
+def responses(*answers: Any) -> WiredModel:
+    """Responses for a model that reasons."""
+    card, dialect = responses_card("gpt-5-mini")
+    return WiredModel(ResponsesProjection(card, dialect), *answers, card=card)
+
+
+def gemini(*answers: Any) -> WiredModel:
+    """Google's wire for a model that signs its calls."""
+    card, dialect = google_card("gemini-3.8-flash")
+    return WiredModel(GoogleProjection(card, dialect), *answers, card=card)
