@@ -25,7 +25,10 @@ from onrecord.conversation.messages import UserMessage
 from onrecord.models.chunks import TextChunk
 from onrecord.models.model import Model, scope_of
 from onrecord.models.request import Piece, Request, Span, View
+from onrecord.providers.anthropic.client import anthropic
+from onrecord.providers.google.client import google
 from onrecord.providers.openai_compatible import openai_compatible
+from onrecord.providers.openai_responses import openai_responses
 
 __all__ = ("BUDGETS", "MODELS", "measured", "table")
 
@@ -35,6 +38,9 @@ PROJECTIONS = 20
 
 MODELS: dict[str, Callable[[str], Model]] = {
     "chat": lambda base: openai_compatible(f"{base}/v1", "mock-1", api_key="k", retry=False),
+    "messages": lambda base: anthropic("mock-1", base_url=f"{base}/v1", api_key="k", retry=False),
+    "google": lambda base: google("gemini-3.8-flash", base_url=f"{base}/v1", api_key="k", retry=False),
+    "responses": lambda base: openai_responses("mock-1", base_url=f"{base}/v1", api_key="k", retry=False),
 }
 """A model of each wire behind a base URL."""
 

@@ -10,7 +10,8 @@ OnrecordError                 .code (stable)  .hint (what to do)
 │   ├─ FeatureFailed          .feature .moment
 │   ├─ LimitReached           tokens, cost, time, rounds
 │   └─ TurnParked             .why: its row was set aside
-├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .result
+├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .refuses
+│                             .result
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
 └─ StoreError                 SessionConflict .expected .found; LeaseLost
@@ -206,7 +207,8 @@ class ModelError(OnrecordError):
 
     ``kind`` is one of `ErrorKind`; ``retry_after`` is in seconds and ``reset_at`` an instant, both as the
     provider stated them; ``started`` is True once a chunk or call reached the caller, after which nothing is retried.
-    ``result`` is set when text was already shown and the turn therefore ended as failed.
+    ``refuses`` names what the provider says that this model never takes: ``tools``, or ``arrays`` where message content
+    must be a string. ``result`` is set when text was already shown and the turn therefore ended as failed.
     """
 
     default_code = "model"
@@ -234,6 +236,7 @@ class ModelError(OnrecordError):
         self.window = window
         self.should_retry = should_retry
         self.started = started
+        self.refuses: Literal["", "tools", "arrays"] = ""
         self.result: TurnResult[object] | None = None
 
 

@@ -17,6 +17,12 @@ from onrecord.conversation.usage import Usage
 from onrecord.jsonio import dumps
 from onrecord.models.chunks import NativeItem, ThinkingChunk
 from onrecord.prompt.cache_marks import CacheMarks
+from onrecord.providers.anthropic.cards import anthropic_card
+from onrecord.providers.anthropic.project import AnthropicProjection
+from onrecord.providers.google.cards import google_card
+from onrecord.providers.google.project import GoogleProjection
+from onrecord.providers.openai_responses.cards import responses_card
+from onrecord.providers.openai_responses.project import ResponsesProjection
 from onrecord.record.kinds import ModelRequested
 from onrecord.record.receipts import Receipt
 from onrecord.session.codec import dumps_session, loads_session
@@ -51,8 +57,35 @@ class Wired(NamedTuple):
     mark: bytes = b"no mark"
 
 
+def at_vendor(wires: Any) -> Callable[..., WiredModel]:
+    """A model behind the projection of a real wire."""
+    return lambda *answers: WiredModel(wires(), *answers, card=wires().card)
+
+
+def responses_item(text: str) -> dict[str, Any]:
+    """A message as Responses gives it."""
+    said = {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [said]}
+
+
+def block(text: str) -> dict[str, Any]:
+    """A block as Messages gives it."""
+    return {"type": "text", "text": text}
+
+
 MERGING = Wired("merging", merging, part, MARK)
-WIRES = (Wired("chat", chat, chat_item), MERGING)
+WIRES = (
+    Wired("chat", chat, chat_item),
+    MERGING,
+    Wired("responses", at_vendor(lambda: ResponsesProjection(*responses_card("gpt-5-mini"))), responses_item),
+    Wired(
+        "anthropic",
+        at_vendor(lambda: AnthropicProjection(anthropic_card("claude-haiku-4-5"))),
+        block,
+        b',"cache_control":{"type":"ephemeral"}',
+    ),
+    Wired("google", at_vendor(lambda: GoogleProjection(*google_card("gemini-2.5-flash"))), part),
+)
 
 
 def played(wire: Wired, number: int) -> tuple[list[Any], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
 from pathlib import Path
@@ -26,10 +26,16 @@ from onrecord.models.chunks import (
 from onrecord.models.model import Model
 from onrecord.models.request import Request
 from onrecord.net.sse import EventParser
+from onrecord.providers.anthropic.client import anthropic
+from onrecord.providers.anthropic.parse import Parser as MessagesParser
+from onrecord.providers.google.client import google
+from onrecord.providers.google.parse import Parser as GoogleParser
 from onrecord.providers.http_model import StreamParser
 from onrecord.providers.openai_chat.cards import Dialect, openai_card
 from onrecord.providers.openai_chat.parse import Parser as ChatParser
 from onrecord.providers.openai_compatible import VENDORS, openai_compatible
+from onrecord.providers.openai_responses.client import openai_responses
+from onrecord.providers.openai_responses.parse import Parser as ResponsesParser
 from tests.models.requests import request, user
 
 ROOT = Path(__file__).parents[2]
@@ -63,11 +69,13 @@ class Wire(NamedTuple):
     failing: bytes
 
     def recorded(self) -> list[Recorded]:
-        """All recorded exchanges of the protocol."""
+        """All recorded streams of the protocol."""
         found: list[Recorded] = []
         for vendor in self.vendors:
             for file in sorted((TRAFFIC / vendor).glob("*.json")):
                 for n, held in enumerate(json.loads(file.read_text(encoding="utf-8"))):
+                    if not isinstance(held["response"], str):
+                        continue  # an answer that was not streamed
                     name, body = f"{vendor}/{file.stem}/{n}", held["response"].encode()
                     found.append(Recorded(self, vendor, name, held["status"], held["content_type"], body))
         return found
@@ -107,7 +115,67 @@ CHAT = Wire(
     failing=sse({"error": {"code": "server_error", "message": "overloaded"}})[0],
 )
 
-WIRES: tuple[Wire, ...] = (CHAT,)
+
+def _candidate(text: str, **fields: Any) -> dict[str, Any]:
+    content = {"parts": [{"text": text}], "role": "model"}
+    return {"candidates": [{"content": content, "index": 0, **fields}], "modelVersion": "m-1"}
+
+
+GOOGLE = Wire(
+    name="google",
+    vendors=("google",),
+    make=lambda url, _: google("gemini-3.8-flash", api_key=KEY, base_url=url, retry=False),
+    parser=GoogleParser,
+    hello=sse(_candidate("Hel"), _candidate("lo"), _candidate("", finishReason="STOP")),
+    failing=sse({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}})[0],
+)
+
+
+def _responses(url: str, vendor: str) -> Model:
+    return openai_responses("m", base_url=url, api_key=KEY, provider=vendor, retry=False)
+
+
+def _responses_hello() -> Iterator[dict[str, Any]]:
+    said = {"type": "output_text", "text": "Hello", "annotations": []}
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [said]}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    yield {"type": "response.output_text.delta", **place, "delta": "Hel"}
+    yield {"type": "response.output_text.delta", **place, "delta": "lo"}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": {"status": "completed", "model": "m-1", "output": [item]}}
+
+
+RESPONSES = Wire(
+    name="responses",
+    vendors=("openai_responses", "deepseek_responses"),
+    make=_responses,
+    parser=ResponsesParser,
+    hello=sse(*_responses_hello(), named=True),
+    failing=sse({"type": "error", "code": "server_error", "message": "overloaded", "param": None}, named=True)[0],
+)
+
+
+def _messages_hello() -> Iterator[dict[str, Any]]:
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    yield {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "model": "m-1", "usage": usage}}
+    yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}}
+    yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "lo"}}
+    yield {"type": "content_block_stop", "index": 0}
+    yield {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}
+    yield {"type": "message_stop"}
+
+
+MESSAGES = Wire(
+    name="messages",
+    vendors=("anthropic",),
+    make=lambda url, _: anthropic("claude-opus-5", api_key=KEY, base_url=url, retry=False),
+    parser=MessagesParser,
+    hello=sse(*_messages_hello(), named=True),
+    failing=sse({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, named=True)[0],
+)
+
+WIRES: tuple[Wire, ...] = (CHAT, RESPONSES, MESSAGES, GOOGLE)
 RECORDED = [one for wire in WIRES for one in wire.recorded()]
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=[wire.name for wire in WIRES])
 each_recorded = pytest.mark.parametrize("one", RECORDED, ids=[one.name for one in RECORDED])
