@@ -31,8 +31,8 @@ WIRES: list[Projection] = [
     projection(),
     projection(dialect=Dialect(one_system=True)),
     projection(replace(CARD, arrays=False)),
-    projection(replace(CARD, images=False)),
     ResponsesProjection(*responses_card("gpt-5-mini")),
+    projection(replace(CARD, images=False)),
     MergingWire(),
     MergingWire(keep=60),  # almost every unit is too large for its slot
 ]

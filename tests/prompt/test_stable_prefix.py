@@ -19,8 +19,6 @@ from onrecord.models.chunks import NativeItem, ThinkingChunk
 from onrecord.prompt.cache_marks import CacheMarks
 from onrecord.providers.anthropic.cards import anthropic_card
 from onrecord.providers.anthropic.project import AnthropicProjection
-from onrecord.providers.google.cards import google_card
-from onrecord.providers.google.project import GoogleProjection
 from onrecord.providers.openai_responses.cards import responses_card
 from onrecord.providers.openai_responses.project import ResponsesProjection
 from onrecord.record.kinds import ModelRequested
@@ -28,7 +26,7 @@ from onrecord.record.receipts import Receipt
 from onrecord.session.codec import dumps_session, loads_session
 from onrecord.session.session import Session
 from onrecord.testing import reply
-from tests.models.wired import WiredModel, chat, merging
+from tests.models.wired import WiredModel, chat, gemini, merging
 from tests.turn.acting import bodies, call, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -46,6 +44,11 @@ def chat_item(text: str) -> dict[str, Any]:
 def part(text: str) -> dict[str, Any]:
     """A part of an entry."""
     return {"text": text}
+
+
+def signed(text: str) -> dict[str, Any]:
+    """A part that Google wants back as it came."""
+    return {"text": text, "thoughtSignature": "s"}
 
 
 class Wired(NamedTuple):
@@ -84,7 +87,7 @@ WIRES = (
         block,
         b',"cache_control":{"type":"ephemeral"}',
     ),
-    Wired("google", at_vendor(lambda: GoogleProjection(*google_card("gemini-2.5-flash"))), part),
+    Wired("google", gemini, signed),
 )
 
 
