@@ -107,7 +107,7 @@ async def test_where_no_rule_holds_waits_go_on_as_without_rules() -> None:
 async def test_rules_tell_failures_apart_by_the_kinds_of_the_spec(problem: ModelError, kind: str) -> None:
     """And can look at the error itself for more."""
     seen: list[CallScope] = []
-    rule = CallRule(when=lambda s: seen.append(s) or True, then="fail_fast")  # type: ignore[func-returns-value]
+    rule = CallRule(when=lambda s: seen.append(s) is None, then="fail_fast")  # type: ignore[func-returns-value]
     await drained(Reliable(Failing("a", [problem]), rules=[rule]))
     assert (seen[0].error_kind, seen[0].error) == (kind, problem)
 

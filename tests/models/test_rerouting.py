@@ -16,7 +16,7 @@ from onrecord.models.request import Request
 from onrecord.models.rerouting import Rerouted, labels_of, shared_card
 from onrecord.models.retry import Reliable
 from tests.models.failing import BUSY, Failing, drained, error, says, text_of
-from tests.models.requests import CARD, NoModel, native, request, said, settled, user
+from tests.models.requests import CARD, native, request, said, settled, user
 
 pytestmark = pytest.mark.unit
 
@@ -199,8 +199,8 @@ def test_a_card_says_no_more_than_all_models_can_do() -> None:
 
 def test_models_of_one_name_are_told_apart() -> None:
     """By a number."""
-    assert labels_of([NoModel(), NoModel(), Failing("b"), NoModel()]) == (
-        "acme:m", "acme:m/2", "b:m", "acme:m/3",
+    assert labels_of([Failing("a"), Failing("a"), Failing("b"), Failing("a")]) == (
+        "a:m", "a:m/2", "b:m", "a:m/3",
     )  # fmt: skip
 
 
