@@ -26,6 +26,8 @@ from onrecord.providers.api_keys import Key, merged_headers
 __all__ = ("SILENCE_S", "HttpModel", "StreamParser")
 
 SILENCE_S = 60.0
+PROGRESS_S = 300.0
+"""How long a stream may do nothing but keep its connection alive; longer where silence may last longer."""
 TRAILING_S = 0.5
 """How long the end of the connection may come after the end of the reply; longer, and the connection is dropped."""
 ERROR_BYTES = 1 << 20
@@ -58,7 +60,8 @@ class HttpModel(ABC):
     """A model behind an HTTP endpoint. Makes one request per `stream`: see `Reliable` for more.
 
     ``headers`` go out with every request, below those of the request itself. ``silence_s`` bounds each wait in which
-    nothing comes. Raises ConfigurationError for an address that is none or holds a secret.
+    nothing comes, `PROGRESS_S` each in which only keep-alives do. Raises ConfigurationError for an address that is
+    none or holds a secret.
     """
 
     key_header: ClassVar[str] = "Authorization"
@@ -80,7 +83,7 @@ class HttpModel(ABC):
         self._card, self._projection, self._key = card, projection, key or Key()
         self._base = (card.base_url or "").rstrip("/")
         self._headers = merged_headers(headers or {}, {})
-        self._silence_s = silence_s
+        self._silence_s, self._progress_s = silence_s, max(PROGRESS_S, silence_s)
 
     @property
     def card(self) -> ModelCard:
@@ -120,7 +123,8 @@ class HttpModel(ABC):
                         yield chunk
                 else:
                     feed = parser.feed
-                    async with aclosing(reply.event_batches(silence_s=silence_s)) as batches:
+                    events = reply.event_batches(silence_s=silence_s, progress_s=self._progress_s)
+                    async with aclosing(events) as batches:
                         async for batch in batches:
                             for data in batch:
                                 for chunk in feed(data):
