@@ -6,7 +6,7 @@ request made anew. Bytes are left out: they are measured as projection.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from benchmarks.in_process import Instant, Row, table
 from benchmarks.measure import YARDSTICK_US, Work, by_turns, yardstick
@@ -56,8 +56,8 @@ class Down:
 
 
 UP = Instant(lambda _: (TextChunk("Here."),))
+_MANY: Sequence[Chunk] = tuple(TextChunk("alpha ") for _ in range(DELTAS))
 TALKS = Instant(lambda _: _MANY)
-_MANY = tuple(TextChunk("alpha ") for _ in range(DELTAS))
 
 
 def _request(model: Model) -> Request:

@@ -1,4 +1,4 @@
-"""What going on with another model costs, against its budgets; `make bench` prints more. Figures as in `test_budgets`."""
+"""What going on with another model costs, against its budgets. Figures are taken as in `test_budgets`."""
 
 import asyncio
 import sys
