@@ -5,6 +5,7 @@ The path says what it answers, so the body is never parsed:
     /text/v1/chat/completions           one short text
     /rounds/5x1/v1/chat/completions     five rounds of one call, then the text
     /deltas/2000/0/v1/chat/completions  2,000 deltas, none or that many milliseconds apart
+    /wire/google/2000/...               2,000 deltas at once, as that wire writes them
     /stats                              CPU seconds so far
 
 Streamed or in one piece, as the body asks. Which round it is follows from the tool results in the body: they are
@@ -24,6 +25,7 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 
 from benchmarks.measure import pin
+from benchmarks.wire_streams import body_of
 
 __all__ = ("TEXT", "serving")
 
@@ -171,6 +173,8 @@ class _Server(asyncio.Protocol):
         if kind == "deltas":
             self.transport.write(_STREAM + _named(_FIRST))
             self.pump(0, int(more[0]), int(more[1]) / 1000)
+        elif kind == "wire":
+            self.transport.write(body_of(more[0], int(more[1])))
         elif kind == "stats":
             told = _json({"cpu_s": time.process_time()}).encode()
             self.transport.write(_head("application/json", len(told)) + told)

@@ -1,10 +1,10 @@
 """The benchmarks, with their tables.
 
-    python -m benchmarks.run [--fake] [--hosted] [--flows] [--http] [--rounds 21] [--only TEXT] [--out FILE.json]
+    python -m benchmarks.run [--fake] [--hosted] [--flows] [--wires] [--http] [--rounds 21] [--only TEXT] [--out FILE]
 
 ``--fake`` are the rows without network, ``--hosted`` those of a host over SQLite, ``--flows`` those of flows,
-``--http`` those beside plain aiohttp loops; without any, all. Trust CPU and ratios; wall times only on a quiet machine.
-tests/bench checks the budgets of the first three.
+``--wires`` those of each wire, ``--http`` whole turns beside plain aiohttp loops; without any, all. Trust CPU and
+ratios; wall times only on a quiet machine. tests/bench checks the budgets of all but the last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import envelope, failover, flow_turns, flow_wakes, hosted, in_process, over_http, two_workers
+from benchmarks import envelope, failover, flow_turns, flow_wakes, hosted, in_process, over_http, two_workers, wires
 
 
 def main() -> int:
@@ -30,12 +30,13 @@ def main() -> int:
     arguments.add_argument("--fake", action="store_true", help="the rows without network")
     arguments.add_argument("--hosted", action="store_true", help="the rows of a host over SQLite")
     arguments.add_argument("--flows", action="store_true", help="the rows of flows")
+    arguments.add_argument("--wires", action="store_true", help="the rows of each wire")
     arguments.add_argument("--http", action="store_true", help="the rows beside plain aiohttp loops")
     arguments.add_argument("--rounds", type=int, default=21, help="blocks of each HTTP row")
     arguments.add_argument("--only", default="", help="HTTP rows whose name holds this text")
     arguments.add_argument("--out", type=Path, help="where to write the figures; the table goes beside them")
     options = arguments.parse_args()
-    every = not (options.fake or options.hosted or options.flows or options.http)
+    every = not (options.fake or options.hosted or options.flows or options.wires or options.http)
     told: dict[str, Any] = {"machine": _machine()}
     tables: list[str] = [" ".join(f"{name}={value}" for name, value in told["machine"].items())]
     if options.http or every:
@@ -59,6 +60,11 @@ def main() -> int:
         told["flows"] = msgspec.to_builtins({"turns": turns, "words": words, "wakes": wakes})
         tables += [flow_turns.table(turns), envelope.table(words), flow_wakes.table(wakes)]
         print("\n\n".join(tables[-3:]))
+    if options.wires or every:
+        rows = asyncio.run(wires.measured())
+        told["wires"] = msgspec.to_builtins(rows)
+        tables.append(wires.table(rows))
+        print(tables[-1], flush=True)
     if options.out is not None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(told, indent=1) + "\n")

@@ -20,7 +20,7 @@ CLASS_METHODS = 15
 DUMPING_GROUNDS = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "shared", "util", "utils"}
 
 # Stems that mean the same thing wherever they stand: the parts every provider package has.
-CONVENTIONAL = {"__init__", "__main__", "cards", "client", "parse", "project"}
+CONVENTIONAL = {"__init__", "__main__", "cards", "client", "events", "parse", "project"}
 # Folders whose files are named after something else on purpose: a command, or the port a suite is for.
 NAMED_AFTER = ("cli/", "testing/conformance/")
 

@@ -218,7 +218,7 @@ def _compiled(
         raise ConfigurationError("instructions must be a text or a function of the turn")
     spec = AgentSpec(
         name=name, tools=tuple(t for t in tools if isinstance(t, Tool)), output=output, rounds=rounds,
-        brief=Brief(key="answer"), manifest={}, digest="",
+        brief=Brief(key="answer"), manifest={}, digest="", card=None if callable(chosen) else chosen.card,
     )  # fmt: skip
     leader = director or Solo()
     if isinstance(leader, type) or not callable(getattr(leader, "direct", None)):

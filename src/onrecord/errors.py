@@ -1,7 +1,8 @@
 """Every exception onrecord raises on purpose.
 
 OnrecordError                 .code (stable)  .hint (what to do)
-├─ ConfigurationError         while building: FlowInvalid, ToolInvalid, FeatureConflict, MissingDependency
+├─ ConfigurationError         while building: FlowInvalid, ToolInvalid, FeatureConflict, MissingDependency,
+│                             UnsupportedThinkingError
 ├─ UsageError                 called wrongly: an answer without a question, an option without an owner; SessionBusy
 ├─ TurnError                  .result: the turn's entries and session are kept
 │   ├─ MessageDenied          .moment .rule .reason (never the content)
@@ -9,7 +10,8 @@ OnrecordError                 .code (stable)  .hint (what to do)
 │   ├─ FeatureFailed          .feature .moment
 │   ├─ LimitReached           tokens, cost, time, rounds
 │   └─ TurnParked             .why: its row was set aside
-├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .result
+├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .refuses
+│                             .result
 │   └─ GivenUp                .why .phase .label .attempts: rules of `Reliable` ended the call
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
@@ -50,6 +52,7 @@ __all__ = (
     "ToolInvalid",
     "TurnError",
     "TurnParked",
+    "UnsupportedThinkingError",
     "UsageError",
 )
 
@@ -122,6 +125,12 @@ class MissingDependency(ConfigurationError):
     """An optional library is not installed; ``hint`` holds the exact command that installs it."""
 
     default_code = "missing-dependency"
+
+
+class UnsupportedThinkingError(ConfigurationError):
+    """Thinking was asked of a model that does none, or in a way that this model does not take."""
+
+    default_code = "unsupported-thinking"
 
 
 class UsageError(OnrecordError):
@@ -200,7 +209,8 @@ class ModelError(OnrecordError):
 
     ``kind`` is one of `ErrorKind`; ``retry_after`` is in seconds and ``reset_at`` an instant, both as the
     provider stated them; ``started`` is True once a chunk or call reached the caller, after which nothing is retried.
-    ``result`` is set when text was already shown and the turn therefore ended as failed.
+    ``refuses`` names what the provider says that this model never takes: ``tools``, or ``arrays`` where message content
+    must be a string. ``result`` is set when text was already shown and the turn therefore ended as failed.
     """
 
     default_code = "model"
@@ -228,6 +238,7 @@ class ModelError(OnrecordError):
         self.window = window
         self.should_retry = should_retry
         self.started = started
+        self.refuses: Literal["", "tools", "arrays"] = ""
         self.result: TurnResult[object] | None = None
 
 
@@ -265,6 +276,7 @@ class GivenUp(ModelError):
                 reset_at=cause.reset_at, window=cause.window, should_retry=cause.should_retry,
                 started=started or cause.started, hint=hint or cause.hint,
             )  # fmt: skip
+            self.refuses = cause.refuses
         self.code = self.default_code
         self.why, self.phase, self.label, self.attempts = why, phase, label, attempts
 

@@ -1,7 +1,7 @@
 """Cases of ``spec/conversation-chat-cases.md`` E whose promise the loop keeps, and where the others of E stand.
 
 The cases of A and B are beside transcript, rendering and projection; those of E about bodies, statuses and headers
-beside the Chat wire. E19 and E23 switch from one protocol to another and E20 prepares media for a model: issue 5.
+beside the Chat wire. E18, E19, E20 and E23, where a model is chosen between two rounds, are in ``tests/prompt``.
 """
 
 from __future__ import annotations

@@ -1,16 +1,49 @@
-"""``onrecord models``: what can be used here and what is missing."""
+"""``onrecord models``: what can be used here, what each model can do, and what an endpoint really does."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from onrecord.cli.usable import example
 from onrecord.models.names import PROVIDERS
+from onrecord.providers.openai_compatible import VENDORS
 from tests.cli.agents import run
+from tests.net.loopback import Loopback, Script, answering, serving
+from tests.providers.chat_server import SECRET, status
+from tests.providers.probed_server import answering_as
 
 pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def served(script: Script) -> Iterator[Loopback]:
+    """A loopback server on a loop of its own: the command runs one itself."""
+    ready: list[Loopback] = []
+    up, loop = threading.Event(), asyncio.new_event_loop()
+    over = asyncio.Event()
+
+    async def main() -> None:
+        async with serving(script) as server:
+            ready.append(server)
+            up.set()
+            await over.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(main()))
+    thread.start()
+    assert up.wait(5)
+    try:
+        yield ready[0]
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join(5)
+        loop.close()
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +51,8 @@ def _nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """No keys, no servers, no extra."""
     for name in PROVIDERS:
         monkeypatch.delenv(f"{name.upper()}_API_KEY", raising=False)
+        monkeypatch.delenv(VENDORS[name].key or "NO_SUCH_KEY" if name in VENDORS else "NO_SUCH_KEY", raising=False)
+        monkeypatch.delenv("GEMINI_API_KEY", raising=False)
         monkeypatch.setenv(f"{name.upper()}_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setattr("onrecord.cli.usable.find_spec", lambda _: None)
 
@@ -28,7 +63,7 @@ def test_every_provider_is_listed_with_what_it_needs(
     """What is usable comes first; a missing one names the variable, the extra or the server."""
     ran = run(capsys, monkeypatch, "models")
     assert ran.code == 0, ran
-    lines = ran.out.splitlines()
+    lines = ran.out.split("\n\n")[0].splitlines()
     assert lines[0].startswith("ready    offline")
     assert all(line.startswith("missing") for line in lines[1:])
     assert "openai:gpt-5-mini        set OPENAI_API_KEY" in ran.out
@@ -51,3 +86,119 @@ def test_keys_servers_and_the_extra_make_models_usable(
     assert found["openai"]["model"] == "openai:gpt-5-mini"
     assert found["ollama"]["why"].startswith("a server answers at http://127.0.0.1:")
     assert "made up" not in ran.out
+    assert found["deepseek"]["can"]["schema"] == "json"
+    assert found["groq"]["can"]["with_tools"] is False
+
+
+def test_what_the_models_of_each_provider_can_do_stands_in_a_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One row each, in columns, within 80 characters."""
+    monkeypatch.delenv("AZURE_BASE_URL")
+    monkeypatch.delenv("AZURE_OPENAI_ENDPOINT", raising=False)
+    ran = run(capsys, monkeypatch, "models")
+    heading, *lines = ran.out.split("\n\n")[1].splitlines()
+    assert heading.split("  ")[0] == "can"
+    assert {line.split()[0] for line in lines} == {example(name) for name in PROVIDERS} - {"local:FILE.gguf"}
+    assert all(len(line) <= 90 for line in lines)
+    for column in ("images", "audio", "files", "tools", "schema", "with tools", "search", "thinking"):
+        at = heading.index(column)
+        assert all(line[at - 1 : at] in {" ", ""} for line in lines)
+        assert all(line[at : at + 1].strip() for line in lines)
+    groq = next(line for line in lines if line.startswith("groq:"))
+    assert groq.split()[1:] == ["yes", "-", "-", "yes", "prompt", "-", "-", "adaptive"]
+
+
+def test_a_model_s_card_is_told_in_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what is missing to use it here; as JSON, field by field."""
+    ran = run(capsys, monkeypatch, "models", "openai:gpt-5-mini")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0] == "openai:gpt-5-mini"
+    for told in ("reads up to 400,000 tokens", "reads text, images, files", "calls tools", "set OPENAI_API_KEY"):
+        assert any(told in line for line in lines), told
+    held = json.loads(run(capsys, monkeypatch, "models", "groq:compound", "--json").out)
+    assert (held["model"], held["usable"], held["card"]["tools"]) == ("groq:compound", False, False)
+    ran = run(capsys, monkeypatch, "models", "groq:compound")
+    assert "takes no tools" in ran.out
+    assert "schema stands in the prompt" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nope:m",), "unknown model provider"),
+        (("openai",), "names no model"),
+        (("probe",), "probe takes one model"),
+        (("probe", "groq:m", "groq:n"), "probe takes one model"),
+        (("porbe", "groq:m"), "did you mean 'probe'?"),
+        (("groq:m", "--at", "http://localhost:1/v1"), "go with probe"),
+        (("probe", "groq:m", "--key", "SOME_KEY"), "--key goes with --at"),
+        (("probe", "m", "--at", "http://localhost:1/v1", "--key", "NO_SUCH_KEY"), "is not set"),
+        (("probe", "m", "--at", "localhost"), "has no http address"),
+        (("probe", "groq:m", "--samples", "0"), "no number from 1 to 20"),
+    ],
+)
+def test_what_leads_nowhere_is_wrong_usage(
+    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line and a hint, and exit code 2."""
+    ran = run(capsys, monkeypatch, "models", *arguments)
+    assert ran.code == 2, ran
+    assert told in ran.err
+    assert "hint:" in ran.err
+
+
+def test_a_real_endpoint_is_asked_and_its_card_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Findings line by line, then the card; the key is nowhere."""
+    monkeypatch.setenv("VLLM_API_KEY", SECRET)
+    with served(answering_as(schema="refused")) as server:
+        monkeypatch.setenv("VLLM_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
+        ran = run(capsys, monkeypatch, "models", "probe", "vllm:small", "--samples", "1")
+        assert ran.code == 0, ran
+        assert ran.out.startswith(f"vllm:small at http://127.0.0.1:{server.port}/v1\n  streaming  yes  the answer")
+        assert "\n  schema     yes  native: " in ran.out
+        assert "typed output: JSON is enforced, its schema stands in the prompt" in ran.out
+        assert {one.fields["authorization"] for one in server.requests} == {f"Bearer {SECRET}"}
+    assert SECRET not in ran.out + ran.err
+
+
+def test_a_server_by_its_address_is_asked_and_the_card_is_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One object: what was found, how tools go with a schema, the card."""
+    monkeypatch.setenv("MY_SERVER_KEY", SECRET)
+    with served(answering_as()) as server:
+        at = ("--at", f"http://127.0.0.1:{server.port}/v1", "--key", "MY_SERVER_KEY")
+        ran = run(capsys, monkeypatch, "models", "probe", "small", *at, "--samples", "1", "--json")
+        keys = {one.fields["authorization"] for one in server.requests}
+    assert (ran.code, keys) == (0, {f"Bearer {SECRET}"})
+    held = json.loads(ran.out)
+    assert [(one["name"], one["works"]) for one in held["found"]] == [
+        (name, True) for name in ("streaming", "tools", "schema", "tools with schema")
+    ]
+    assert held["json_with_tools"] == {
+        "use": "response_format", "calls": {"response_format": 1, "prompt": 1}, "samples": 1,
+    }  # fmt: skip
+    assert (held["card"]["model"], held["card"]["structured"], held["error"]) == ("small", "native", None)
+    assert SECRET not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_endpoint_that_fails_is_a_line_and_a_hint(
+    as_json: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 1, no traceback, no key: one that is not there, and one that refuses the key."""
+    monkeypatch.setenv("OLLAMA_API_KEY", SECRET)
+    options = ["--json"] if as_json else []
+    ran = run(capsys, monkeypatch, "models", "probe", "ollama:m", *options)
+    assert (ran.code, "cannot be reached" in ran.err, "Traceback" in ran.err) == (1, True, False)
+    with served(answering(status(401))) as server:
+        monkeypatch.setenv("OLLAMA_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
+        ran = run(capsys, monkeypatch, "models", "probe", "ollama:m", *options)
+    assert (ran.code, "status 401" in ran.err, "OLLAMA_API_KEY" in ran.err) == (1, True, True)
+    assert SECRET not in ran.out + ran.err
+    if as_json:
+        assert json.loads(ran.out)["error"]["kind"] == "auth"

@@ -105,7 +105,10 @@ def test_the_table_of_models_has_every_provider_and_its_key() -> None:
         quoted([row[0]])[0].partition(":")[0]: "".join(quoted([row[2]]))
         for row in rows("guides/models.md", "<!-- table: providers -->")
     }
-    keys = {name: vendor.key for name, vendor in VENDORS.items()} | {"openai": "OPENAI_API_KEY"}
+    keys = {name: vendor.key for name, vendor in VENDORS.items()} | {
+        "openai": "OPENAI_API_KEY",
+        "google": "GEMINI_API_KEY",
+    }
     assert told == {name: keys.get(name, "") for name in PROVIDERS}
 
 

@@ -304,6 +304,8 @@ class FlowMachine(RuleBasedStateMachine):
         else:
             key, late = self.tick(), (None, None, -60, 60)[which % 4]
             at = None if late is None else self.effects.at + late * MINUTE
+            if question is not None and question.on_message == "answer":
+                door = self.ledger.asker  # to whom the host gives a message that counts as the answer (0042)
             self.take(door, Said(TEXTS[which % len(TEXTS)], key=key if which % 5 else None, at=at), how)
 
     def _fire(self, which: int, how: How) -> None:

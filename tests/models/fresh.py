@@ -12,6 +12,7 @@ from onrecord.conversation.render import context_text
 from onrecord.models.lanes import Run
 from onrecord.models.projection import Projection
 from onrecord.models.request import Request, Span
+from onrecord.models.unit_bytes import in_words
 
 Shown = tuple[Unit, int | None]
 
@@ -28,7 +29,7 @@ def fresh_body(wire: Projection, request: Request) -> bytes:
     for at, (unit, index) in enumerate([*shown, (None, None)]):
         if at == turn_at and (parts := _turn_parts(request, by_place["turn"])):
             leading = False
-            runs += wire.user(parts)
+            runs += wire.user(in_words(parts, wire) if request.view.stand_ins else parts)
         if unit is None:
             break
         if leading and isinstance(unit, ContextMessage) and unit.authority != "data":
@@ -69,10 +70,19 @@ def _runs(wire: Projection, request: Request, unit: Unit, index: int | None) -> 
         if swap.unit == index and isinstance(unit, Round) and unit.calls[swap.call].status != "asked":
             swapped = replace(unit.calls[swap.call], result=swap.shows, notes=())
             unit = replace(unit, calls=(*unit.calls[: swap.call], swapped, *unit.calls[swap.call + 1 :]))
-    runs = list(wire.runs(unit, request.scope))
+    runs = list(wire.runs(_worded(wire, request, unit), request.scope))
     if index in request.view.marks and runs and runs[-1][0] != wire.model_kind:
         runs[-1] = (runs[-1][0], wire.mark(runs[-1][1]))
     return runs
+
+
+def _worded(wire: Projection, request: Request, unit: Unit) -> Unit:
+    if not request.view.stand_ins or isinstance(unit, ContextMessage):
+        return unit
+    if isinstance(unit, UserMessage):
+        return replace(unit, content=in_words(unit.content, wire))
+    calls = (c if c.result is None else replace(c, result=in_words(c.result, wire)) for c in unit.calls)
+    return replace(unit, calls=tuple(calls))
 
 
 def _body(wire: Projection, request: Request, system: list[str], runs: list[Run]) -> bytes:

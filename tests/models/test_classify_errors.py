@@ -72,6 +72,23 @@ def test_the_first_line_of_the_table_that_matches_decides(status: int | None, te
     assert kind_of_answer(status, text) == kind
 
 
+def test_s6_the_kinds_that_the_case_names() -> None:
+    """The case's own list; a connection that was reset has no status at all."""
+    told = [
+        kind_of_answer(status, text)
+        for status, text in (
+            (402, ""),
+            (529, ""),
+            (429, "insufficient_quota"),
+            (400, "maximum context length"),
+            (403, "plan does not include"),
+        )
+    ]
+    assert told == ["quota", "overload", "quota", "context", "entitlement"]
+    assert kind_of_exception(ConnectionResetError("ECONNRESET")) == "network"
+    assert stream_error("acme", {"error": {"message": "something went another way"}}).kind == "overload"
+
+
 def test_exceptions_are_told_apart_through_their_causes() -> None:
     """Up to five deep."""
     wrapped = RuntimeError("outer")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.fallback import Fallback
 from onrecord.models.model import Model, ModelCard, scope_of
-from onrecord.models.request import Request
+from onrecord.models.request import Request, Span, View
 from onrecord.models.rerouting import Rerouted, labels_of, shared_card
 from onrecord.models.retry import Reliable
 from tests.models.failing import BUSY, Failing, drained, error, says, text_of
@@ -121,6 +121,17 @@ async def test_a_first_model_that_cannot_carry_the_request_is_passed_over_too(wr
     sent = other.asked[0].wire
     assert sent is not None
     assert (sent.body, isinstance(sent, Rerouted)) == (asked.wire.body, False)
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+async def test_a_view_that_degrades_lets_a_model_answer_that_cannot_carry_everything(wrapper: Any) -> None:
+    """The first as well as another one; what was left out is on the wire for the receipt."""
+    model = wrapper(Failing("a", [BUSY], lacks="video"), Failing("b", says("hi"), lacks="audio"))
+    asked = composed(model, view=View(spans=(Span(0, 1),), degrade=True))
+    assert asked.wire is not None
+    assert (asked.wire.body[:3], [issue.what for issue in asked.wire.issues]) == (b"a:m", ["video"])
+    out, problem = await drained(model, asked)
+    assert (problem, text_of(out)) == (None, "hi")
 
 
 async def test_that_the_first_model_was_passed_over_is_told() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 
 from onrecord.models.projection import _Assembly
-from onrecord.models.request import Piece, Request, Span, View
+from onrecord.models.request import HeadMarks, Piece, Request, Span, View
 from tests.models.merging import MergingWire
 from tests.models.requests import call, context, projection, request, said, settled, system, user
 
@@ -61,7 +62,6 @@ def test_an_older_view_of_a_longer_talk_takes_it_too() -> None:
     [
         {"view": View(spans=(Span(0, 1), Span(2, 3)))},
         {"view": View(spans=(Span(0, 0),))},
-        {"view": View(spans=(Span(0, 3),), marks=(1,))},
         {"view": View(spans=(context("now"),))},
         {"pieces": (Piece(source="now", text="It is late.", place="trailing"),)},
         {"pieces": (Piece(source="now", text="It is late.", place="turn"),)},
@@ -69,13 +69,22 @@ def test_an_older_view_of_a_longer_talk_takes_it_too() -> None:
     ],
 )
 def test_everything_else_takes_the_long_way(fields: dict[str, Any]) -> None:
-    """Cuts, inserts, marks and texts of the turn are put together piece by piece."""
+    """Cuts, inserts and texts of the turn are put together piece by piece."""
     wires = projection()
     short, sent, long = both(wires, request(*TALK, **fields))
     assert not short
     assert sent == long
     assert not both(wires, request())[0]
     assert not both(MergingWire(), request(*TALK))[0]
+
+
+def test_marks_cost_nothing_where_the_wire_has_none() -> None:
+    """Chat Completions caches by itself: a marked request is put together like any other, and says the same."""
+    wires, asked = projection(), request(*TALK)
+    marked = replace(asked, view=replace(asked.view, marks=(1,), head=HeadMarks(system=1, tools=True)))
+    short, sent, long = both(wires, marked)
+    assert short
+    assert sent == long == wires.wire(asked).body
 
 
 def test_a_view_that_begins_later_than_its_lane_takes_the_long_way() -> None:

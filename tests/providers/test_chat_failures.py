@@ -163,6 +163,16 @@ async def test_e6_a_failure_after_a_call_began_unseen_is_not_asked_again() -> No
     assert (error.started, requests, out) == (True, 1, [])
 
 
+async def test_s7_a_reply_cut_at_its_cap_before_a_word_is_invalid_and_asked_once() -> None:
+    """The same request would end the same way."""
+    cut = SSE_HEAD + chunk(sse(delta(reasoning_content="let me see"), delta(finish="length"))) + LAST_CHUNK
+    async with serving(answering(cut)) as server:
+        with pytest.raises(ModelError, match="used up the output cap") as caught:
+            await ask(Reliable(model_at(server)))
+        assert len(server.requests) == 1
+    assert caught.value.kind == "invalid"
+
+
 async def test_a_busy_error_inside_a_stream_that_had_not_begun_is_asked_again() -> None:
     """Its status is inside."""
     busy = SSE_HEAD + chunk(sse(delta(""), {"error": {"code": 503}})) + LAST_CHUNK

@@ -184,6 +184,15 @@ def test_usage_counts_cached_and_reasoning_tokens() -> None:
     assert end_of(event({"content": "a"}, "stop", usage=USAGE), DONE).usage == counted
 
 
+def test_reasoning_that_is_counted_apart_is_output_too() -> None:
+    """The total of xAI says so; where the total leaves no room for it, it is in the count already."""
+    for total, written in ((37, 7 + 20), (17, 7), (None, 7)):
+        counts = {"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": total}
+        told = end_of(STOP, event(usage=counts | {"completion_tokens_details": {"reasoning_tokens": 20}}), DONE).usage
+        assert told is not None
+        assert (told.output_tokens, told.reasoning_tokens) == (written, 20)
+
+
 def test_cached_tokens_are_read_from_the_field_of_deepseek_too() -> None:
     """Where the details have none."""
     usage: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_cache_hit_tokens": 7}

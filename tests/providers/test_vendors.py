@@ -11,7 +11,7 @@ from onrecord.errors import ConfigurationError
 from onrecord.models.names import model_named
 from onrecord.models.retry import Reliable
 from onrecord.providers.openai_compatible import VENDORS, available, openai_compatible
-from onrecord.providers.openai_compatible.vendors import named as vendor_named
+from onrecord.providers.openai_compatible.client import named as vendor_named
 from tests.models.requests import request, user
 from tests.net.loopback import answering, serving
 from tests.providers.chat_server import GOOD, SECRET
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.integration
 @pytest.mark.parametrize("provider", ["openai", *VENDORS])
 def test_a_named_model_waits_and_knows_where_it_lives(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries are on; the address may be moved by a variable."""
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://hotel.test")
     model = model_named(f"{provider}:vendor/model-1")
     assert isinstance(model, Reliable)
     assert model.card.name == f"{provider}:vendor/model-1"
@@ -85,8 +86,9 @@ def test_a_server_is_looked_for_at_the_port_of_its_address(monkeypatch: pytest.M
 
 async def test_what_is_available_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys by their variables, servers run here by their ports."""
-    for name in ("OPENAI", "OPENROUTER", "DEEPSEEK", "GROQ", "ZAI"):
-        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+    for variable in ("OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", *(vendor.key for vendor in VENDORS.values())):
+        monkeypatch.delenv(variable or "NO_SUCH_KEY", raising=False)
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("GROQ_API_KEY", SECRET)
     monkeypatch.setenv("ZAI_API_KEY", " ")
     async with serving(answering(GOOD)) as server:
@@ -98,6 +100,8 @@ async def test_what_is_available_is_told_with_the_reason(monkeypatch: pytest.Mon
     assert found["openai"] == (False, "set OPENAI_API_KEY")
     assert found["groq"] == (True, "GROQ_API_KEY is set")
     assert found["zai"] == (False, "set ZAI_API_KEY")
+    assert found["azure"] == (False, "set AZURE_OPENAI_ENDPOINT")
+    assert found["mistral"] == (False, "set MISTRAL_API_KEY")
     assert found["vllm"][0] is True
     assert found["llamacpp"][0] is False
     assert found["ollama"][0] is False

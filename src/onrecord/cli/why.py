@@ -116,6 +116,8 @@ class _Telling:
             lines.append(history if units == receipt.units else f"{history} of {receipt.units}")
         if receipt.swaps:
             lines.append(f"{plural(len(receipt.swaps), 'tool result')} shown otherwise than it came")
+        if receipt.left_out:
+            lines.append(f"left out: {', '.join(dict.fromkeys(left.what for left in receipt.left_out))}")
         if names := self._offered(receipt.offers):
             lines.append(f"tools it could call: {', '.join(names)}")
         if receipt.choice != "auto":

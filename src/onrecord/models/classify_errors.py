@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import DecodeError
 
@@ -24,6 +24,7 @@ __all__ = (
     "is_tool_related_error",
     "kind_of_answer",
     "kind_of_exception",
+    "refused_by",
     "retry_after_seconds",
     "stream_error",
     "waits_of",
@@ -52,17 +53,19 @@ _NO_MODEL = _any(
     r"no such model", r"unknown model",
 )  # fmt: skip
 _BAD_KEY = _any(
-    r"(invalid|incorrect|missing|no)[ _](api|auth)[ _-]?(key|token)",
-    r"invalid_api_key",
-    r"unauthori[sz]ed",
+    r"(invalid|incorrect|missing|no)[ _](api|auth)[ _-]?(key|token)", r"invalid_api_key", r"unauthori[sz]ed",
     r"api[ _]key[ _](is[ _])?(not[ _]valid|invalid|not[ _]found|expired|missing)",
-)
+)  # fmt: skip
 _CONTENT = _any(
     r"content[ _-]?filter", r"content[ _-]?policy", r"\bsafety\b", r"\bblocked\b", r"\brefus(al|ed to)", r"moderation"
 )
 _RATE = _any(r"rate[ _-]?limit", r"too many requests", r"RESOURCE_EXHAUSTED", r"请求过多", r"请求频率", r"速率限制")
 _OVERLOAD = _any(r"overloaded", r"unavailable", r"internal[ _](server[ _])?error", r"\bcapacity\b")
 _TIMED_OUT = _any(r"timed[ _]?out")
+_INVALID = _any(
+    r"\binvalid_(request|prompt|image|base64)", r"\bunsupported_(image|parameter|value)", r"\bimage_(too|parse|file)_",
+    r"\b(empty_image_file|failed_to_download_image)\b",
+)  # fmt: skip
 
 _WINDOWS = (
     ("5h", _any(r"\b5[ -]?h(ours?)?\b", r"five[ -]hour", r"5 ?小时")),
@@ -85,11 +88,19 @@ _HINTS: Mapping[ErrorKind, str] = {
     "overload": "the provider is busy or failing; try again later",
 }
 
+_REFUSED = {
+    "tools": "this model takes no tools: choose another, or give the model a card with tools=False",
+    "arrays": "this model takes text only, each message as one string: give the model a card with arrays=False",
+}
+
+_ABOUT_ACCOUNTS = {"auth", "entitlement", "quota", "rate"}
+
 _TOOLS = _any(
     r"does not support tools?\b", r"no endpoints? found that supports? tool use", r"no endpoints? support tool use",
     r"functions? (is|are) not supported", r"unrecogni[sz]ed (request )?arguments?.{0,40}\btools?\b",
     r"tool use with function calling is unsupported", r"does not support function calling",
-    r"\btools? (is|are) not supported",
+    r"\b(tools?|tool[ -](calling|calls|use))[`'\"]? (is|are) not supported",
+    r"unsupported param(eter)?:? .?tools?\b",
 )  # fmt: skip
 _ARRAYS = _any(
     r"messages\[\d+\].{0,80}invalid type: sequence, expected a string",
@@ -100,6 +111,13 @@ _ARRAYS = _any(
 def is_tool_related_error(problem: object) -> bool:
     """Whether an error, by its words, says that this model takes no tools at all."""
     return problem is not None and _TOOLS.search(str(problem)) is not None
+
+
+def refused_by(text: str) -> Literal["", "tools", "arrays"]:
+    """What a provider's words say that the model never takes; nothing where they are about this one request."""
+    if _TOOLS.search(text) is not None:
+        return "tools"
+    return "arrays" if _ARRAYS.search(text) is not None else ""
 
 
 def is_content_array_related_error(problem: object) -> bool:
@@ -127,6 +145,7 @@ _KINDS: tuple[tuple[ErrorKind, Container[int], re.Pattern[str] | None], ...] = (
     ("overload", _ANY_STATUS, _OVERLOAD),
     ("timeout", _ANY_STATUS, _TIMED_OUT),
     ("invalid", range(400, 500), None),
+    ("invalid", {0}, _INVALID),
 )
 """What a failed answer is, by its status and its words (None: whatever they are). The first row that fits decides."""
 
@@ -312,7 +331,7 @@ def _error(
         hint = f"wait {waits.retry_after:g} s, and send fewer requests at once"
     elif status is not None and 300 <= status < 400:
         hint = "the address redirects, which is not followed: check the base URL"
-    return ModelError(
+    error = ModelError(
         f"{provider} {what}{f' ({code})' if code else ''}",
         kind=kind,
         provider=provider,
@@ -323,6 +342,9 @@ def _error(
         should_retry={"true": True, "false": False}.get(retry),
         hint=hint,
     )
+    if kind not in _ABOUT_ACCOUNTS and (status is None or status >= 400) and (refused := refused_by(text)):
+        error.refuses, error.hint = refused, _REFUSED[refused]
+    return error
 
 
 def _parsed(body: bytes) -> Json:
@@ -352,13 +374,14 @@ def _words(held: Json) -> str:
 
 
 def _code(held: Json) -> str:
+    """The provider's short name for an error; a number, which is mostly the status once more, where there is none."""
     found = _object(held)
-    if isinstance(found, dict):
-        for name in ("code", "type", "status"):
-            value = found.get(name)
-            if isinstance(value, (str, int)) and not isinstance(value, bool) and _CODE.match(str(value)):
-                return str(value)
-    return ""
+    if not isinstance(found, dict):
+        return ""
+    values = [found.get(name) for name in ("code", "type", "status")]
+    named = [value for value in values if isinstance(value, str)]
+    numbers = [str(value) for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    return next((value for value in (*named, *numbers) if _CODE.match(value)), "")
 
 
 def _parameter(held: Json) -> str:

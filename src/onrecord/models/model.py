@@ -23,8 +23,9 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     """What a model can do, and where it lives.
 
     ``base_url`` is None for models without an endpoint. ``arrays`` is whether message content may be a list;
-    ``needs_tools_with_calls`` whether definitions must stay while old calls are shown; ``about`` is one sentence for
-    people, ``honest`` one that the command line shows before the first reply of a stand-in.
+    ``needs_tools_with_calls`` whether definitions must stay while old calls are shown; ``steps`` how many requests one
+    answer may take at most (None: as many as the agent's rounds). ``about`` is one sentence for people, ``honest`` one
+    that the command line shows before the first reply of a stand-in.
     """
 
     provider: str
@@ -43,6 +44,7 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     structured_with_tools: bool = True
     needs_tools_with_calls: bool = False
     arrays: bool = True
+    steps: int | None = None
     about: str = ""
     honest: str = ""
 

@@ -17,9 +17,9 @@ from onrecord.conversation.content import Part, Text
 from onrecord.conversation.log import Log
 from onrecord.conversation.messages import ContextMessage, Round, Unit, UserMessage
 from onrecord.conversation.render import context_text
-from onrecord.models.lanes import SLICE, Joiner, Lane, Run, Sent, lane_for
+from onrecord.models.lanes import SLICE, Joiner, Lane, Run, Sent, UnitEncoder, lane_for
 from onrecord.models.request import Piece, ProjectionIssue, Request, Span, Swap, View, Wire
-from onrecord.models.unit_bytes import UnitBytes
+from onrecord.models.unit_bytes import InWords, UnitBytes
 
 __all__ = ("Projection",)
 
@@ -32,6 +32,7 @@ class Projection(UnitBytes):
     hoists: bool = False
     _latest: _Assembly | None = None
     """The request that was projected last, until it goes out."""
+    _in_words: InWords | None = None
 
     @abstractmethod
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
@@ -56,8 +57,16 @@ class Projection(UnitBytes):
         """Encodes up to ``limit`` units that the request shows and no lane has yet; returns how many are left."""
         lane, stop = _lane_of(self, request)
         until = min(stop, lane.stop + limit)
-        lane.extend(request.conversation.units, until, self, request.scope)
+        lane.extend(request.conversation.units, until, self.encoder(request.view), request.scope)
         return stop - until
+
+    def encoder(self, view: View, /) -> UnitEncoder:
+        """Who writes the units of a view: this wire, or this wire with words in the place of media."""
+        if not view.stand_ins:
+            return self
+        if self._in_words is None:
+            self._in_words = InWords(self)
+        return self._in_words
 
     def sent(self, request: Request, /) -> None:
         """Notes that the request went out, so that the next `Wire.stable_until` is counted from it."""
@@ -79,22 +88,25 @@ def _lane_of(wires: Projection, request: Request) -> tuple[Lane, int]:
             high = max(high, span.stop)
     if low < 0:
         return Lane(), 0
-    return lane_for(units, (wires.protocol, wires.version, wires.profile, request.scope), low), min(high, size)
+    key = (wires.protocol, wires.version, wires.profile, request.scope, request.view.stand_ins)
+    return lane_for(units, key, low), min(high, size)
 
 
 class _Assembly:
     """One request on its way to bytes."""
 
     __slots__ = (
-        "issues", "joiner", "lane", "leading", "problems", "replaced", "request", "split", "system", "trailing", "turn",
-        "wires",
+        "encoder", "issues", "joiner", "lane", "leading", "marks", "problems", "replaced", "request", "split", "system",
+        "trailing", "turn", "wires",
     )  # fmt: skip
 
     def __init__(self, wires: Projection, request: Request) -> None:
-        self.wires, self.request = wires, request
+        self.wires, self.request, self.encoder = wires, request, wires.encoder(request.view)
         self.lane, stop = _lane_of(wires, request)
         if self.lane.stop < stop:
-            self.lane.extend(request.conversation.units, stop, wires, request.scope)
+            self.lane.extend(request.conversation.units, stop, self.encoder, request.scope)
+        # A wire without marks has nothing to splice, and may show its lane as it is.
+        self.marks = request.view.marks if type(wires).mark is not Projection.mark else ()
         self.joiner: Joiner
         self.issues: list[ProjectionIssue] = []
         self.leading = wires.hoists
@@ -117,7 +129,7 @@ class _Assembly:
     def _whole(self) -> int | None:
         """How many slots a request shows that shows its lane from the start, as it is: most requests there are."""
         request, lane, view = self.request, self.lane, self.request.view
-        if len(view.spans) != 1 or view.swaps or view.marks or request.carries is not None:
+        if len(view.spans) != 1 or view.swaps or self.marks or request.carries is not None:
             return None
         if self.turn or self.trailing or self.leading or lane.large or lane.issues:
             return None
@@ -167,8 +179,8 @@ class _Assembly:
         # Behind swaps, which are mostly there to hide what is large: hidden, it need not be encoded.
         for i in tuple(lane.large) if lane.large else ():
             if i not in self.replaced and i not in self.split and _shows(request.view, i):
-                self.replaced[i] = lane.refit(i, wires.runs(units[i], request.scope), wires.entries) or b""
-        for i in request.view.marks:
+                self.replaced[i] = lane.refit(i, self.encoder.runs(units[i], request.scope), wires.entries) or b""
+        for i in self.marks:
             self._mark(i)
 
     def _swaps(self, units: Log[Unit]) -> None:
@@ -176,13 +188,13 @@ class _Assembly:
         for swap in self.request.view.swaps:
             if self.lane.start <= swap.unit < self.lane.stop:
                 by_unit.setdefault(swap.unit, []).append(swap)
-        lane, wires, scope = self.lane, self.wires, self.request.scope
+        lane, wires, encoder, scope = self.lane, self.wires, self.encoder, self.request.scope
         for i, swaps in by_unit.items():
             seen = lane.swapped.get(i)
             if seen is None or seen[0] != swaps:
                 unit = _swapped(units[i], swaps)
-                runs = wires.runs(unit, scope)
-                seen = (swaps, runs, lane.refit(i, runs, wires.entries), wires.problems(unit, scope))
+                runs = encoder.runs(unit, scope)
+                seen = (swaps, runs, lane.refit(i, runs, wires.entries), encoder.problems(unit, scope))
                 if sum(len(body) for _, body in runs) <= wires.keep:
                     lane.swapped[i] = seen
             self.problems[i] = seen[3]
@@ -216,7 +228,9 @@ class _Assembly:
         parts: list[Part] = [Text("\n\n".join(self.turn))] if self.turn else []
         if request.carries is not None and isinstance(carried := units[request.carries], UserMessage):
             parts += [part for part in carried.content if not isinstance(part, Text)]
-            self._found(request.carries, self.wires.problems(carried, request.scope))
+            if isinstance(self.encoder, InWords):
+                parts = list(self.encoder.parts(parts))
+            self._found(request.carries, self.encoder.problems(carried, request.scope))
         if parts:
             self.leading = False
             self.joiner.put(self.wires.user(parts))

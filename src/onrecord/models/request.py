@@ -88,7 +88,8 @@ class View(Struct, frozen=True, kw_only=True):
 
     ``marks`` are the units after which a cache mark goes, ``head`` the marks before them; wires whose vendors cache
     by themselves have none. ``stand_ins``: media that a model does not take is shown by its transcript or its
-    description, instead of refusing the request.
+    description, instead of refusing the request. ``degrade``: whatever else of them it cannot be sent is left out,
+    instead of refusing the request.
     """
 
     spans: tuple[Span | ContextMessage, ...]
@@ -96,6 +97,7 @@ class View(Struct, frozen=True, kw_only=True):
     marks: tuple[int, ...] = ()
     head: HeadMarks | None = None
     stand_ins: bool = False
+    degrade: bool = False
     pins: Mapping[str, str] = {}
 
 
@@ -178,6 +180,13 @@ class Wire(Struct, frozen=True, kw_only=True):
     body: bytes
     issues: tuple[ProjectionIssue, ...] = ()
     stable_until: int = 0
+
+    def refusing(self, view: View) -> tuple[ProjectionIssue, ...]:
+        """The issues that keep the request from being sent: all, but where ``view`` degrades none that is of a unit.
+
+        What is wrong with the request itself, its settings or its choice of a tool, cannot be left out.
+        """
+        return tuple(issue for issue in self.issues if issue.unit < 0) if view.degrade else self.issues
 
 
 class Request(Struct, frozen=True, kw_only=True):

@@ -107,13 +107,15 @@ def sent_to(model: Model, request: Request, first: ModelCard) -> Request:
 def fitting_wire(by: object, models: Sequence[Model], request: Request) -> Wire:
     """The bytes of the first of these models that can carry the request; what the first lacks, if none can."""
     wire = models[0].wire(request)
-    if not wire.issues:
+    if not wire.refusing(request.view):
         return wire
     first = models[0].card
     for at, model in enumerate(models[1:], 1):
         other = model.wire(sent_to(model, request, first))
-        if not other.issues:
-            return Rerouted(body=other.body, stable_until=other.stable_until, by=by, at=at, wire=other)
+        if not other.refusing(request.view):
+            return Rerouted(
+                body=other.body, issues=other.issues, stable_until=other.stable_until, by=by, at=at, wire=other
+            )
     return wire
 
 
@@ -128,7 +130,7 @@ async def fitted(model: Model, request: Request, first: ModelCard) -> Request | 
         wire = model.wire(asked)
     except Exception:  # noqa: BLE001 - a model that cannot write a request down is none that can be asked
         return None
-    return None if wire.issues else replace(asked, wire=wire)
+    return None if wire.refusing(request.view) else replace(asked, wire=wire)
 
 
 def answered_by(card: ModelCard, asked: Request, finished: Finished) -> Finished:

@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from typing import ClassVar
 
-from onrecord.conversation.content import Part, Text
+from msgspec.structs import replace
+
+from onrecord.conversation.content import Audio, Image, Part, Text
+from onrecord.conversation.display import labelled
 from onrecord.conversation.messages import Authority, ContextMessage, Continuation, Round, ToolCall, Unit, UserMessage
 from onrecord.conversation.render import context_text, user_parts
 from onrecord.models.lanes import Entries, Run, portable_id
 
-__all__ = ("UnitBytes", "result_parts")
+__all__ = ("InWords", "UnitBytes", "in_words", "result_parts")
 
 UNSAID: Mapping[str, str] = {
     "failed": '{"error":"The tool failed."}',
@@ -66,6 +69,10 @@ class UnitBytes(ABC):
     def refuses(self, part: Part, /) -> str:
         """Why this wire cannot carry a part; empty when it can."""
         return ""
+
+    def takes(self, part: Part, /) -> bool:
+        """Whether a model behind this wire gets a part as it is. Some parts are neither taken nor refused."""
+        return not self.refuses(part)
 
     def filler(self, *, leads: bool) -> Run:
         """See `UnitEncoder.filler`."""
@@ -127,3 +134,74 @@ class UnitBytes(ABC):
 
     def _contexts(self, messages: Sequence[ContextMessage]) -> list[Run]:
         return [self.context(m.authority, text) for m in messages if (text := context_text(m))]
+
+
+class InWords:
+    """A wire whose media that it does not take is shown by its words: an encoder for lanes of its own."""
+
+    def __init__(self, wires: UnitBytes) -> None:
+        self.wires, self.entries, self.keep, self.filler = wires, wires.entries, wires.keep, wires.filler
+        self._latest: tuple[Unit, Unit] | None = None  # a lane asks for problems and runs of a unit in turn
+
+    def runs(self, unit: Unit, scope: str, /) -> Sequence[Run]:
+        """See `UnitEncoder.runs`."""
+        return self.wires.runs(self._worded(unit), scope)
+
+    def problems(self, unit: Unit, scope: str, /) -> tuple[str, ...]:
+        """See `UnitEncoder.problems`."""
+        return self.wires.problems(self._worded(unit), scope)
+
+    def parts(self, parts: Sequence[Part], /) -> tuple[Part, ...]:
+        """See `in_words`."""
+        return in_words(parts, self.wires)
+
+    def _worded(self, unit: Unit) -> Unit:
+        latest = self._latest  # read once: another thread may write it
+        if latest is None or latest[0] is not unit:
+            latest = self._latest = (unit, self._in_words(unit))
+        return latest[1]
+
+    def _in_words(self, unit: Unit) -> Unit:
+        if isinstance(unit, UserMessage):
+            shown = in_words(unit.content, self.wires)
+            return unit if shown == unit.content else replace(unit, content=shown)
+        if not isinstance(unit, Round) or not any(_has_media(call) for call in unit.calls):
+            return unit
+        calls = tuple(
+            replace(call, result=in_words(call.result or (), self.wires)) if _has_media(call) else call
+            for call in unit.calls
+        )
+        return replace(unit, calls=calls)
+
+
+def _has_media(call: ToolCall) -> bool:
+    return call.result is not None and not all(type(part) is Text for part in call.result)
+
+
+def in_words(parts: Sequence[Part], wires: UnitBytes) -> tuple[Part, ...]:
+    """The parts with words for what this wire does not take, on lines of their own: words for it, or its label.
+
+    A sound is shown by its transcript, since those are the person's words; a picture by what was said about it, which
+    are not, and therefore in brackets.
+    """
+    shown: list[Part] = []
+    after = False  # whether the last one stands for something
+    for part in parts:
+        stands = not isinstance(part, Text) and not wires.takes(part)
+        said = Text(_words(part)) if stands else part
+        if (stands or after) and isinstance(said, Text) and shown and isinstance(before := shown[-1], Text):
+            if after:
+                shown[-1] = replace(before, text=before.text + "\n")
+            else:
+                said = replace(said, text="\n" + said.text)
+        shown.append(said)
+        after = stands
+    return tuple(shown)
+
+
+def _words(part: Part) -> str:
+    if isinstance(part, Audio) and part.transcript.strip():
+        return part.transcript
+    if isinstance(part, Image) and part.description.strip():
+        return f"[Image: {part.description}]"
+    return labelled((part,))

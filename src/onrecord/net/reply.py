@@ -13,6 +13,8 @@ from onrecord.net.sse import EventParser, EventTooLarge
 __all__ = ("Blame", "Reply")
 
 MIB = 1 << 20
+LARGEST = 64 * MIB
+"""The largest answer that is read. Far above any real one: a stream without end ends here, and not with the memory."""
 
 
 class Stream(Protocol):
@@ -73,7 +75,7 @@ class Reply:
         """Whether the whole answer has come and been read, so that waiting for its end would be for nothing."""
         return self._response.content.at_eof()
 
-    async def read(self, limit: int = 64 * MIB) -> bytes:
+    async def read(self, limit: int = LARGEST) -> bytes:
         """The whole body, or a `ModelError` when it is larger than ``limit``."""
         stream, watch = self._response.content, self._watch
         pieces: list[bytes] = []
@@ -91,30 +93,27 @@ class Reply:
         finally:
             watch.stop()
         if size > limit:
-            raise self._blame.error(
-                "invalid",
-                f"sent an answer of more than {limit} bytes",
-                status=self.status,
-                hint="ask for less in one answer",
-            )
+            raise self._too_large(limit, started=False)
         self._check_end(started=False)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def event_batches(
-        self, *, silence_s: float, progress_s: float = 300.0, max_event: int = 32 * MIB
+        self, *, silence_s: float, progress_s: float = 300.0, max_event: int = 32 * MIB, limit: int | None = None
     ) -> AsyncGenerator[list[bytes], None]:
         """The ``data`` of the events, one list for each read from the network that completed any.
 
         Ends when the answer ends as HTTP says it should, and raises `ModelError` when it is cut, when nothing comes
-        for ``silence_s``, when no event comes for ``progress_s`` though something does, or when one event is over
-        ``max_event``. Events that came whole before a cut are delivered first. The consumer's own time never counts.
-        An event its sender marked as an error is an `onrecord.net.sse.ErrorEvent`.
+        for ``silence_s``, when no event comes for ``progress_s`` though something does, when one event is over
+        ``max_event`` or the answer over ``limit`` (default: `LARGEST`). Events that came whole before a cut are
+        delivered first. The consumer's own time never counts. An event its sender marked as an error is an
+        `onrecord.net.sse.ErrorEvent`.
         """
         watch, stream = self._watch, self._response.content
         parser = EventParser(max_event)
         feed, clock, read = parser.feed, watch.clock, taker(stream)
         watch.lower(silence_s)
-        started, progress = False, 0.0
+        started, progress, most = False, 0.0, LARGEST if limit is None else limit
+        left = most
         try:
             while True:
                 now = watch.since = clock()
@@ -123,6 +122,8 @@ class Reply:
                 piece = await read()
                 if not piece:
                     break
+                if (left := left - len(piece)) < 0:
+                    raise self._too_large(most, started=started)  # noqa: TRY301 - told like a cut
                 if events := feed(piece):
                     watch.since = progress = 0.0
                     yield events
@@ -157,6 +158,10 @@ class Reply:
         self._watch.stop()
         if not self._response.closed:
             self._response.close()
+
+    def _too_large(self, limit: int, *, started: bool) -> ModelError:
+        what, hint = f"sent an answer of more than {limit} bytes", "ask for less in one answer"
+        return self._blame.error("invalid", what, status=self.status, started=started, hint=hint)
 
     def _check_end(self, *, started: bool) -> None:
         """Without a stated length the end of the connection is the end of the body, unless it was a reset."""

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import re
+
 __all__ = ("ErrorEvent", "EventParser", "EventTooLarge")
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b"\n\n"
 _DATA = b"data: "
+_EVENT = b"event: "
+_NAMED = re.compile(rb"(?<![^\n])event: (?!error\n)[^\n]*\ndata: ([^\n]+)(?=\n\n|\Z)").findall
 
 
 class ErrorEvent(bytes):
@@ -81,6 +85,11 @@ class EventParser:
             # One `data: ` line per event and nothing else is what most servers send: three calls into C read it all.
             events = piece[6:end].split(b"\n\ndata: ")
             if piece.count(b"\n", 0, end) == 2 * (len(events) - 1) and b"" not in events:
+                return events
+        elif piece.startswith(_EVENT):
+            # A name and one line of data for each event, as other servers send them: one call reads it all.
+            events = _NAMED(piece, 0, end)
+            if piece.count(b"\n", 0, end) == 3 * len(events) - 2:
                 return events
         return _read_blocks(piece[:end])
 

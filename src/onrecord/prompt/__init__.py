@@ -1,5 +1,9 @@
-"""Features that decide what a request shows."""
+"""Features that decide what a request shows, which model gets it, and how it is asked."""
 
+from onrecord.prompt.cache_marks import CacheMarks
+from onrecord.prompt.media import Degrade, Media
+from onrecord.prompt.model_choice import Choice, Choose
+from onrecord.prompt.thinking import Thinking
 from onrecord.prompt.window.compaction import Compaction
 
-__all__ = ("Compaction",)
+__all__ = ("CacheMarks", "Choice", "Choose", "Compaction", "Degrade", "Media", "Thinking")

@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from onrecord.errors import ConfigurationError
+
 __all__ = ("Key", "merged_headers")
 
 
 class Key:
     """Where an API key comes from: given, or an environment variable that is read at each call.
 
-    Never shown: not by repr, not in an error, not in a pickle.
+    Never shown: not by repr, not in an error, not in a pickle. Raises ConfigurationError for a given key that is empty:
+    it would be refused at each call, and mostly stems from a variable that is not set.
     """
 
     __slots__ = ("_given", "needed", "variable")
 
     def __init__(self, given: str | None = None, *, variable: str = "", needed: bool = False) -> None:
+        if given is not None and not given.strip():
+            raise ConfigurationError(
+                "api_key= is empty",
+                hint="leave it out, and the key is read from the environment where the provider has a variable for it",
+            )
         self._given, self.variable, self.needed = given, variable, needed
 
     def read(self) -> str | None:

@@ -6,26 +6,33 @@ A wire supplies a projection, a parser, the address of a request and the header 
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from copy import copy
 from datetime import UTC, datetime
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 from urllib.parse import SplitResult, urlsplit
+
+from msgspec.structs import replace
 
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.chunks import Chunk
 from onrecord.models.classify_errors import answer_error
 from onrecord.models.lanes import SLICE
+from onrecord.models.learned import Learned, proven, without_tools
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
-from onrecord.models.request import Request, Wire
+from onrecord.models.request import ProjectionIssue, Request, Wire
 from onrecord.net.transport import Reply, post
 from onrecord.providers.api_keys import Key, merged_headers
 
-__all__ = ("SILENCE_S", "HttpModel", "StreamParser")
+__all__ = ("LEARNED", "SILENCE_S", "HttpModel", "StreamParser")
 
 SILENCE_S = 60.0
+LEARNED = Learned()
+"""What endpoints refused in this process, whichever model object asked: see `onrecord.models.learned`."""
 PROGRESS_S = 300.0
 """How long a stream may do nothing but keep its connection alive; longer where silence may last longer."""
 TRAILING_S = 0.5
@@ -60,12 +67,15 @@ class HttpModel(ABC):
     """A model behind an HTTP endpoint. Makes one request per `stream`: see `Reliable` for more.
 
     ``headers`` go out with every request, below those of the request itself. ``silence_s`` bounds each wait in which
-    nothing comes, `PROGRESS_S` each in which only keep-alives do. Raises ConfigurationError for an address that is
-    none or holds a secret.
+    nothing comes, `PROGRESS_S` each in which only keep-alives do. ``learns``: once its endpoint said that it takes no
+    tools, or no lists of parts, the model is asked without them for an hour; a card that somebody wrote on purpose is
+    taken at its word instead. Raises ConfigurationError for a model without a name, and for an address that is none or
+    holds a secret.
     """
 
     key_header: ClassVar[str] = "Authorization"
-    """The header that holds the key, after ``key_prefix``. A request that brings this header brings its own key."""
+    """The header that holds the key, after ``key_prefix``. A request with this header, or with ``Authorization``,
+    brings its own."""
     key_prefix: ClassVar[str] = "Bearer "
     ends_with: ClassVar[str] = "/v1"
     """How a base URL of this wire ends, for the hints of errors."""
@@ -78,9 +88,12 @@ class HttpModel(ABC):
         key: Key | None = None,
         headers: Mapping[str, str] | None = None,
         silence_s: float = SILENCE_S,
+        learns: bool = True,
     ) -> None:
         check_address(card, self.ends_with)
-        self._card, self._projection, self._key = card, projection, key or Key()
+        self._card, self._projection, self.key = card, projection, key or Key()
+        self._learns = learns
+        self._flat: Projection | None = None
         self._base = (card.base_url or "").rstrip("/")
         self._headers = merged_headers(headers or {}, {})
         self._silence_s, self._progress_s = silence_s, max(PROGRESS_S, silence_s)
@@ -97,19 +110,33 @@ class HttpModel(ABC):
     def parser(self) -> StreamParser:
         """A parser for one reply."""
 
+    def projected(self, card: ModelCard, /) -> Projection | None:
+        """This wire's projection for another card of the same model; None where the wire makes no difference."""
+        return None
+
+    def under(self, card: ModelCard, /) -> Self | None:
+        """The same model with another card, which is taken at its word; None where the wire has no such thing."""
+        if (projection := self.projected(card)) is None:
+            return None
+        other = copy(self)
+        other._card, other._projection, other._learns = card, projection, False  # noqa: SLF001 - its own copy
+        return other
+
     def wire(self, request: Request, /) -> Wire:
-        return self._projection.wire(request)
+        projection, shown = self._as_learned(request)
+        return projection.wire(shown)
 
     def extend(self, request: Request, /, limit: int = SLICE) -> int:
         """See `onrecord.models.model.extend`."""
-        return self._projection.extend(request, limit)
+        return self._as_learned(request)[0].extend(request, limit)
 
     async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
-        wire = request.wire or self._projection.wire(request)
-        if wire.issues:
-            raise self._cannot_carry(wire)
+        projection, shown = self._as_learned(request)
+        wire = request.wire or projection.wire(shown)
+        if wire.issues and (issues := wire.refusing(request.view)):
+            raise self._cannot_carry(issues)
         headers = self._signed(await request.headers() if request.headers is not None else {})
-        self._projection.sent(request)
+        projection.sent(shown)
         provider, silence_s = self._card.provider, self._silence_s
         parser = self.parser()
         try:
@@ -137,21 +164,39 @@ class HttpModel(ABC):
                 yield chunk
         except ModelError as error:
             error.started = parser.started
+            self._learn(error, request, wire)
             raise
+
+    def _learn(self, error: ModelError, request: Request, wire: Wire) -> None:
+        if self._learns and (refusal := proven(error, request, wire.body)) is not None:
+            LEARNED.note(self._card, refusal, time.monotonic())
+
+    def _as_learned(self, request: Request) -> tuple[Projection, Request]:
+        """The projection and the request as far as the endpoint is known to take them."""
+        if not LEARNED or not self._learns:
+            return self._projection, request
+        refused = LEARNED.refusals(self._card, time.monotonic())
+        if "tools" in refused:
+            request = without_tools(request)
+        if "arrays" not in refused:
+            return self._projection, request
+        if self._flat is None:
+            self._flat = self.projected(replace(self._card, arrays=False)) or self._projection
+        return self._flat, request
 
     def _signed(self, own: Mapping[str, str]) -> dict[str, str]:
         """The headers of one request; with the key, unless they bring their own authorization."""
         headers = merged_headers(self._headers, own) if own else dict(self._headers)
         name = self.key_header
-        if name not in headers and name.lower() not in {given.lower() for given in headers}:
-            if (key := self._key.read()) is not None:
+        if name not in headers and {given.lower() for given in headers}.isdisjoint({name.lower(), "authorization"}):
+            if (key := self.key.read()) is not None:
                 headers[name] = self.key_prefix + key
-            elif self._key.needed:
+            elif self.key.needed:
                 raise ModelError(
                     f"{self._card.provider} needs an API key and there is none",
                     kind="auth",
                     provider=self._card.provider,
-                    hint=self._key.hint,
+                    hint=self.key.hint,
                 )
         return headers
 
@@ -169,11 +214,11 @@ class HttpModel(ABC):
         except ModelError:  # the status says enough
             body = b""
         return answer_error(
-            self._card.provider, reply.status, reply.headers, body, now=datetime.now(UTC), key_hint=self._key.hint
+            self._card.provider, reply.status, reply.headers, body, now=datetime.now(UTC), key_hint=self.key.hint
         )
 
-    def _cannot_carry(self, wire: Wire) -> ModelError:
-        told = "; ".join(dict.fromkeys(issue.what for issue in wire.issues[:5]))
+    def _cannot_carry(self, issues: Sequence[ProjectionIssue]) -> ModelError:
+        told = "; ".join(dict.fromkeys(issue.what for issue in issues[:5]))
         return ModelError(
             f"{self._card.name!r} cannot be sent this conversation: {told}",
             kind="invalid",
@@ -186,7 +231,9 @@ class HttpModel(ABC):
 
 
 def check_address(card: ModelCard, ends_with: str = "/v1") -> None:
-    """Raises ConfigurationError unless the card names an http address that holds no secret."""
+    """Raises ConfigurationError unless the card names a model and an http address that holds no secret."""
+    if not card.model.strip():
+        raise ConfigurationError(f"{card.provider!r} names no model", hint="a model's name is part of each request")
     place = _place(card.base_url or "")
     if place is None:
         raise ConfigurationError(

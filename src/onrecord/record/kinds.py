@@ -13,11 +13,12 @@ from msgspec import Raw, Struct
 
 from onrecord.conversation.content import Mark, Part, Structured, Text
 from onrecord.conversation.inputs import Answered, Input, Question, Started
-from onrecord.conversation.messages import Block, CallStatus, ContextMessage, Note, Round
+from onrecord.conversation.messages import Block, CallStatus, Note, Round
 from onrecord.conversation.outgoing import Outcome, Wake
 from onrecord.conversation.usage import Usage
 from onrecord.jsonio import Json
 from onrecord.record.entry import Body
+from onrecord.record.receipts import HeadMark, LeftMark, PieceMark, Receipt, SpanMark, SwapMark
 
 __all__ = (
     "CORE_KINDS",
@@ -25,7 +26,9 @@ __all__ = (
     "ContextAdded",
     "DataPatched",
     "Erased",
+    "HeadMark",
     "HistoryChanged",
+    "LeftMark",
     "ModelAttempted",
     "ModelReplied",
     "ModelRequested",
@@ -86,56 +89,6 @@ class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     stopped: str = ""
     stopped_wraps_up: bool = False
     spent: Mapping[str, Usage] = {}
-
-
-class PieceMark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A prompt piece as a receipt keeps it: where it came from, its place, and the digest of its text."""
-
-    source: str
-    rank: int
-    digest: str
-    place: str = "system"
-
-
-class SpanMark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A stretch of history as shown: unit indices, and the chained digest up to its end; or an inserted message."""
-
-    start: int = 0
-    stop: int = 0
-    chain: str = ""
-    insert: ContextMessage | None = None
-
-
-class SwapMark(Struct, frozen=True, gc=False, kw_only=True):
-    """A tool result that this request showed otherwise."""
-
-    unit: int
-    call: int
-    shows: tuple[Part, ...]
-
-
-class Receipt(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What was sent, as digests: enough to rebuild the request and to prove every part of it.
-
-    ``units`` is the number of conversation units and ``own`` the first one of this brief; ``offers`` and ``shape``
-    are digests of texts filed once as ``piece.filed``; ``stable_until`` counts the units whose bytes the previous
-    request already had. ``erased``: some of what it showed was erased, and with that everything it said of history.
-    """
-
-    pieces: tuple[PieceMark, ...] = ()
-    spans: tuple[SpanMark, ...] = ()
-    swaps: tuple[SwapMark, ...] = ()
-    marks: tuple[int, ...] = ()
-    units: int = 0
-    own: int = 0
-    carries: str = ""
-    offers: str = ""
-    shape: str = ""
-    choice: str = "auto"
-    settings: Mapping[str, Json] = {}
-    scope: str = ""
-    stable_until: int = 0
-    erased: bool = False
 
 
 class TurnOpened(Body, frozen=True, gc=False, kw_only=True, tag="turn.opened"):

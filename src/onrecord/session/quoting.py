@@ -73,7 +73,9 @@ def _unquoted(pending: Pending, names: Names) -> Pending:
 
 
 def _bare(receipt: Receipt) -> Receipt:
-    return replace(receipt, spans=(), swaps=(), marks=(), units=0, own=0, stable_until=0, carries="", erased=True)
+    return replace(
+        receipt, spans=(), swaps=(), marks=(), left_out=(), units=0, own=0, stable_until=0, carries="", erased=True
+    )  # fmt: skip
 
 
 def _portable(held: Round) -> Round:

@@ -55,6 +55,7 @@ _PROVIDERS = {
     "azure": "azure.ai.openai",
     "bedrock": "aws.bedrock",
     "gemini": "gcp.gemini",
+    "google": "gcp.gemini",
     "mistral": "mistral_ai",
     "moonshot": "moonshot_ai",
     "vertex": "gcp.vertex_ai",

@@ -73,8 +73,8 @@ async def run_output(turn: Turn, answer: Answer) -> Answer | tuple[Mounted, Revi
 
 
 def may_ask_again(turn: Turn) -> bool:
-    """Whether another model call may follow at all: a stop without a wrap-up rules it out."""
-    return turn.stopped is None or turn.stopped.wrap_up
+    """Whether another model call may follow at all: a stop without a wrap-up rules it out, and the last step does."""
+    return not turn.last_step and (turn.stopped is None or turn.stopped.wrap_up)
 
 
 async def _one_output(turn: Turn, hook: Mounted, answer: Answer) -> Allow[Answer] | Revise:

@@ -126,6 +126,7 @@ async def run_request_hooks(turn: Turn, request: Request) -> Request | Stop:
     hooks = turn.plan.on_request[request.purpose]
     if not hooks:
         return request
+    base = request
     for hook in hooks:
         try:
             got = await hook.call(turn, request)
@@ -140,9 +141,18 @@ async def run_request_hooks(turn: Turn, request: Request) -> Request | Stop:
                 raise FeatureFailed(hook.name, "request", f"it returned {type(got).__name__}, not a Request or Stop")
             _check_changes(hook, request, got)
             if got.model is not request.model:
-                got = replace(got, scope=scope_of(got.model.card, turn.session.key.id))
+                got = _moved(turn, base, request, got)
             request = got
     return replace(request, pieces=arranged(request.pieces))
+
+
+def _moved(turn: Turn, base: Request, before: Request, after: Request) -> Request:
+    """A request at another model: nothing that was chosen for the one before goes along."""
+    return replace(
+        after, scope=scope_of(after.model.card, turn.session.key.id),
+        settings=base.settings if after.settings is before.settings else after.settings,
+        headers=base.headers if after.headers is before.headers else after.headers,
+    )  # fmt: skip
 
 
 def _check_changes(hook: Mounted, before: Request, after: Request) -> None:
@@ -199,10 +209,13 @@ def _is_piece(piece: object) -> bool:
 
 
 def wired(request: Request) -> Request:
-    """The request with its exact bytes. ModelError (invalid) names what this wire cannot carry; nothing was sent."""
+    """The request with its exact bytes. ModelError (invalid) names what this wire cannot carry; nothing was sent.
+
+    Where the view degrades, what it cannot carry is left out, and the receipt says so.
+    """
     try:
         wire = request.model.wire(request)
-        issues = wire.issues
+        issues = wire.refusing(request.view) if wire.issues else ()
     except OnrecordError:
         raise
     except Exception as error:  # noqa: BLE001 - every one of them is the model's; it is told of it below

@@ -33,7 +33,7 @@ from onrecord.models.chunks import (
     ThinkingChunk,
 )
 from onrecord.models.request import Request, TextFilter
-from onrecord.record.kinds import ModelAttempted
+from onrecord.record.kinds import ModelAttempted, Noted
 from onrecord.turn.askable import can_be_kept
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.turn import Turn
@@ -115,11 +115,12 @@ class _Ear:
 
     __slots__ = (
         "calls", "citations", "content", "filters", "finished", "items", "kind", "live", "lost", "natives", "request",
-        "texts", "turn",
+        "texts", "thinks", "turn",
     )  # fmt: skip
 
     def __init__(self, turn: Turn, request: Request, filters: Filters, *, live: bool) -> None:
         self.turn, self.request, self.filters, self.live = turn, request, filters, live
+        self.thinks = turn.plan.on_thinking
         self.content: list[Text | Refusal | Thinking | CallRef] = []
         self.texts: list[str] = []
         self.kind: type[Text | Refusal | Thinking] = Text
@@ -136,7 +137,7 @@ class _Ear:
             self.kind = kind
         self.texts.append(text)
         if kind is Thinking:
-            if self.live and self.turn.emit is not None:
+            if self.live and self.turn.emit is not None and self.thinks is None:
                 self.turn.emit(ReasoningDelta(text))
         elif self.filters:
             self.show(_through(self.filters, text))
@@ -158,8 +159,14 @@ class _Ear:
 
     def flush(self) -> None:
         if self.texts:
-            self.content.append(self.kind(writable("".join(self.texts))))
-            self.texts = []
+            words, self.texts = writable("".join(self.texts)), []
+            if self.kind is Thinking and self.thinks is not None:
+                words = _rewritten(self.turn, *self.thinks, words)
+                if not words:
+                    return
+                if self.live and self.turn.emit is not None:
+                    self.turn.emit(ReasoningDelta(words))
+            self.content.append(self.kind(words))
 
     def other(self, chunk: Chunk, where: str, rid: str) -> None:
         emit = self.turn.emit if self.live else None
@@ -217,6 +224,20 @@ class _Ear:
             else None,
             lost=(*self.lost, *ended.lost),
         )  # fmt: skip
+
+
+def _rewritten(turn: Turn, feature: str, rewrite: Callable[[str], object], words: str) -> str:
+    """What a feature makes of a stretch of reasoning; nothing is kept of one that it fails on."""
+    try:
+        got = rewrite(words)
+        problem = "" if isinstance(got, str) else f"it returned {type(got).__name__}, not a text"
+    except BaseException as error:
+        if ends_take(error):
+            raise
+        got, problem = "", type(error).__name__
+    if problem:
+        turn.note(Noted(by=feature, text=f"reasoning was dropped: {problem}"))
+    return writable(got) if isinstance(got, str) else ""
 
 
 async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, live: bool, where: str = "main") -> Heard:

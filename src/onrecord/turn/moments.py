@@ -257,7 +257,9 @@ class Hooks(Struct, frozen=True, kw_only=True):
     hook may deny, revise or change text: then nothing streams before it accepts. ``forget`` erases what the feature
     stores about a person or session. ``keeps_wakes``: something waits for every wake that is armed, so that under a
     host one whose turn broke off comes again. ``built`` is called last, with every registered tool by id and whether
-    toolsets may offer more: what names tools checks them here, and raises ConfigurationError.
+    toolsets may offer more: what names tools checks them here, and raises ConfigurationError. ``on_thinking`` is no
+    moment: one feature may rewrite each stretch of a reply's reasoning before it is shown or filed, or drop it (an
+    empty text); native items are left as they are. ``alone``: two features of this name are refused.
     """
 
     on_input: OnInput | None = None
@@ -282,6 +284,8 @@ class Hooks(Struct, frozen=True, kw_only=True):
     keeps_wakes: bool = False
     manifest: Mapping[str, Json] = {}
     built: Callable[[Mapping[str, Tool], bool], None] | None = None
+    on_thinking: Callable[[str], str] | None = None
+    alone: bool = False
 
 
 class Feature(Protocol):

@@ -97,6 +97,7 @@ class Plan:
         self.options: frozenset[type] = frozenset({Silenced})
         self.watch: tuple[Watch, ...] = ()
         self.holds_drafts = self.keeps_wakes = False
+        self.on_thinking: tuple[str, Callable[[str], str]] | None = None
         self.shape: Shape[Any] | None = None
         self.pieces: tuple[Piece, ...] = ()
         self.conditional: tuple[Instruction, ...] = ()
@@ -110,8 +111,9 @@ class Plan:
         """What every request begins with, in order; the same tuple for the same instructions."""
         held = self._base  # read once: another thread may run a turn with other instructions
         if held is None or held[0] != instructions:
-            lead = (Piece(source="instructions", text=instructions, rank=Rank.BASE),) if instructions else ()
-            held = self._base = (instructions, tuple(sorted((*lead, *self.pieces), key=lambda p: p.rank)))
+            lead = Piece(source="instructions", text=instructions, rank=Rank.BASE, cache="always")
+            pieces = (lead, *self.pieces) if instructions else self.pieces
+            held = self._base = (instructions, tuple(sorted(pieces, key=lambda p: p.rank)))
         return held[1]
 
     def fixed_model(self) -> Model | None:
@@ -157,6 +159,9 @@ def compile_plan(
         mounted += armed
         register_tools(plan, (*tools, *(t for _, h in mounted for t in h.tools)))
     plan.features = tuple(name for name, _ in mounted)
+    for name, hooks in mounted:
+        if hooks.alone and plan.features.count(name) > 1:
+            raise FeatureConflict(f"the feature {name!r} is given twice", hint="one of them says everything")
     _mount_moments(plan, mounted)
     _mount_state(plan, mounted)
     static = [i for _, h in mounted for i in h.instructions if i.only_if is None]
@@ -255,6 +260,10 @@ def _mount_moments(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     windows = [m.name for m in requests if m.slot == SLOTS["request"]["WINDOW"]]
     if len(windows) > 1:
         raise FeatureConflict(f"only one feature can hold the window; found {windows[0]!r} and {windows[1]!r}")
+    thinking = [(name, hooks.on_thinking) for name, hooks in mounted if hooks.on_thinking is not None]
+    if len(thinking) > 1:
+        raise FeatureConflict(f"only one feature rewrites thinking; found {thinking[0][0]!r} and {thinking[1][0]!r}")
+    plan.on_thinking = thinking[0] if thinking else None
     plan.on_request = {p: tuple(m for m in requests if p in m.hooks.purposes) for p in PURPOSES}
     plan.on_request["consult"] = ()
     plan.holds_drafts = any(m.hooks.holds_drafts for m in plan.on["output"])

@@ -17,6 +17,7 @@ from onrecord.jsonio import digest
 from onrecord.models.model import Model
 from onrecord.models.request import (
     NO_SETTINGS,
+    HeadMarks,
     Offer,
     Piece,
     Purpose,
@@ -30,7 +31,8 @@ from onrecord.models.request import (
     Wire,
 )
 from onrecord.record.entry import Entry
-from onrecord.record.kinds import Erased, ModelRequested, PieceFiled, PieceMark, Receipt, SpanMark, SwapMark
+from onrecord.record.kinds import Erased, ModelRequested, PieceFiled
+from onrecord.record.receipts import HeadMark, LeftMark, PieceMark, Receipt, SpanMark, SwapMark
 from onrecord.record.record import Record
 from onrecord.session.chain import Chain, chain_of
 from onrecord.session.session import KEPT_FILED, Session
@@ -78,13 +80,27 @@ def file_receipt(turn: Turn, request: Request, wire: Wire) -> Receipt:
     return Receipt(
         pieces=marks, spans=tuple(spans),
         swaps=tuple(SwapMark(unit=s.unit, call=s.call, shows=s.shows) for s in view.swaps) if view.swaps else (),
-        marks=view.marks, units=len(units), own=request.own, choice=request.choice, scope=request.scope,
+        marks=view.marks, head=None if view.head is None else _head_mark(view.head), stand_ins=view.stand_ins,
+        degrade=view.degrade, left_out=_left_out(wire) if wire.issues else (),
+        units=len(units), own=request.own, choice=request.choice, scope=request.scope,
         carries="" if request.carries is None else str(request.carries),
         offers=_filed(turn, chain, offers_text(request.offers), "offers") if request.offers else "",
         shape=_filed(turn, chain, shape_text(request.shape), "shape") if request.shape else "",
         settings=_NONE if settings is NO_SETTINGS else msgspec.to_builtins(settings),
         stable_until=wire.stable_until,
     )  # fmt: skip
+
+
+def _left_out(wire: Wire) -> tuple[LeftMark, ...]:
+    return tuple(LeftMark(unit=issue.unit, what=issue.what) for issue in wire.issues)
+
+
+def _head_mark(head: HeadMarks) -> HeadMark:
+    return HeadMark(system=head.system, tools=head.tools, ttl=head.ttl)
+
+
+def _head(mark: HeadMark) -> HeadMarks:
+    return HeadMarks(system=mark.system, tools=mark.tools, ttl=mark.ttl)
 
 
 _NONE: Mapping[str, Any] = {}
@@ -170,6 +186,8 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
             view=View(
                 spans=tuple(Span(s.start, s.stop) if s.insert is None else s.insert for s in receipt.spans),
                 swaps=tuple(Swap(unit=s.unit, call=s.call, shows=s.shows) for s in receipt.swaps), marks=receipt.marks,
+                head=None if receipt.head is None else _head(receipt.head), stand_ins=receipt.stand_ins,
+                degrade=receipt.degrade,
             ),
             model=model, choice=receipt.choice, scope=receipt.scope,
             offers=tuple(

@@ -21,6 +21,7 @@ from onrecord.turn.dispatch import Batch, dispatch, settle_rest
 from onrecord.turn.listen import Heard, heard_again, listen
 from onrecord.turn.moments import Answer, Revise, Stop
 from onrecord.turn.performed import SpeakDone, read_before
+from onrecord.turn.plan import offer_of
 from onrecord.turn.receipt import file_request
 from onrecord.turn.reply_hooks import reply_hooks
 from onrecord.turn.resume import resume_verb
@@ -37,8 +38,8 @@ class _Speaking:
     """One speak verb while it runs."""
 
     __slots__ = (
-        "batch", "brief", "carries", "count", "limit", "offers", "own", "pieces", "read", "said", "shape", "tools",
-        "turn", "usage", "value", "wrapping",
+        "asked", "batch", "brief", "carries", "count", "limit", "offers", "own", "pieces", "read", "said", "shape",
+        "steps", "tools", "turn", "usage", "value", "wrapping",
     )  # fmt: skip
 
     def __init__(self, turn: Turn, brief: Brief) -> None:
@@ -55,6 +56,9 @@ class _Speaking:
         self.own = 0
         self.carries = turn.admitted if brief.carries_input else None
         self.count = 0
+        self.asked = 0  # as `count`, but with drafts
+        self.steps = turn.model.card.steps
+        turn.last_step = False
         self.wrapping = False
         self.usage: Usage | None = None
         self.value: object = None
@@ -67,6 +71,7 @@ class _Speaking:
 
     def recall(self, pending: Pending) -> None:
         """What the recorded rounds of a paused verb count for: rounds, their values, revisions asked for."""
+        self.step(self.steps, len(pending.rounds))
         for held in pending.rounds:
             if held.revised:
                 by = held.revised[0].writer
@@ -75,6 +80,12 @@ class _Speaking:
             self.count += 1
         for read in read_before(self.turn.done.get(f"{self.brief.key}/read")):
             self.note_value(read)
+
+    def step(self, steps: int | None, requests: int = 1) -> None:
+        """Requests were made of a model that may be asked so often for one answer (None: as often as need be)."""
+        self.asked += requests
+        self.steps = steps
+        self.turn.last_step = steps is not None and self.asked >= steps
 
     def note_value(self, settled: Round) -> Reading[Any] | None:
         """Reads a round by the brief's shape, merged over rounds."""
@@ -93,6 +104,11 @@ class _Speaking:
         return Spoken(asked=asked)
 
     @property
+    def used_up(self) -> bool:
+        """Whether the next request is the one without tools: the rounds are over, or it is the last step."""
+        return self.count >= self.limit or (self.steps is not None and self.asked >= self.steps - 1)
+
+    @property
     def offering(self) -> bool:
         """Whether this brief has tools at all."""
         return self.limit > 0 and bool(self.batch.tools or (self.turn.plan.toolsets and self.tools != ()))
@@ -103,6 +119,11 @@ class _Speaking:
             return replace(after, offers=())
         self.permit(after.offers)
         return after
+
+    def wrapped_at(self, request: Request) -> Request:
+        """The wrap-up at a model that was chosen for it: definitions stay only where old calls need them."""
+        stay = request.model.card.needs_tools_with_calls
+        return replace(request, offers=tuple(map(offer_of, self.batch.tools.values())) if stay else ())
 
 
 async def speak(turn: Turn, brief: Brief, resuming: Pending | None) -> Spoken:
@@ -195,7 +216,7 @@ def _goes_on(speaking: _Speaking) -> bool:
         if not stopped.wrap_up or not speaking.offering:
             return False
         speaking.wrapping = True
-    if speaking.offering and speaking.count >= speaking.limit:
+    if speaking.offering and speaking.used_up:
         speaking.wrapping = True
     return True
 
@@ -227,6 +248,8 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
         return None
     if got.offers is not request.offers:
         got = speaking.allowed(request, got)
+    if speaking.wrapping and got.model is not request.model:
+        got = speaking.wrapped_at(got)
     if len(got.conversation.units) > SLICE:
         await warm_up(turn, got)
     turn.request = request = wired(got)
@@ -236,6 +259,7 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
     turn.count(heard.usage)
     speaking.usage = heard.usage if speaking.usage is None else speaking.usage + (heard.usage or Usage())
     speaking.count += 1
+    speaking.step(request.model.card.steps)
     shown = heard.text if heard.text != heard.round.text else None
     unwrapped = shown is not None and request.shape is not None and request.shape.unwraps
     replied = ModelReplied(round=heard.round, purpose=purpose, shown=shown, unwrapped=unwrapped)

@@ -55,10 +55,11 @@ class Turn:
     __slots__ = (
         "_now", "admitted", "answer", "apart", "asks", "cause", "children", "context", "cut", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id", "ids", "ignored", "input",
-        "instructions", "interrupted", "is_new", "key", "limit", "lines", "llm_calls", "looking", "may_ask", "messages",
-        "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending", "plan", "private",
-        "question", "request", "resumed", "resuming", "revised", "session", "shape", "shielded", "speaks", "spec",
-        "spent", "stopped", "streamed", "streaming", "take", "task", "usage", "values", "wakes", "working",
+        "instructions", "interrupted", "is_new", "key", "last_step", "limit", "lines", "llm_calls", "looking",
+        "may_ask", "messages", "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending",
+        "plan", "private", "question", "request", "resumed", "resuming", "revised", "session", "shape", "shielded",
+        "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "usage", "values", "wakes",
+        "working",
     )  # fmt: skip
 
     def __init__(
@@ -119,6 +120,7 @@ class Turn:
         self.n = self.number = self.asks = self.ids = 0
         self.streamed = self.shielded = 0
         self.cut = False  # whether an interruption has cancelled the task
+        self.last_step = False  # whether the running verb has made all the requests that its model may be asked
         self.looking = False  # whether a watcher is being shown an entry
         self.limit: asyncio.TimerHandle | None = None
 

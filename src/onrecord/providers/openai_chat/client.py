@@ -30,9 +30,11 @@ class ChatModel(HttpModel):
         headers: Mapping[str, str] | None = None,
         silence_s: float = SILENCE_S,
         extra: Mapping[str, Json] | None = None,
+        learns: bool = True,
     ) -> None:
-        super().__init__(card, ChatProjection(card, dialect, extra), key=key, headers=headers, silence_s=silence_s)
-        self._dialect = dialect
+        projection = ChatProjection(card, dialect, extra)
+        super().__init__(card, projection, key=key, headers=headers, silence_s=silence_s, learns=learns)
+        self._dialect, self._extra = dialect, extra
         self._url = self._base + "/chat/completions"
 
     def address(self) -> str:
@@ -40,6 +42,9 @@ class ChatModel(HttpModel):
 
     def parser(self) -> Parser:
         return Parser(self._card.provider, self._dialect)
+
+    def projected(self, card: ModelCard, /) -> ChatProjection:
+        return ChatProjection(card, self._dialect, self._extra)
 
 
 def openai(
@@ -56,6 +61,7 @@ def openai(
     """A model of OpenAI's service, or of a proxy in front of it at ``base_url`` (default: ``OPENAI_BASE_URL``).
 
     The key is ``api_key``, else ``OPENAI_API_KEY`` at each call. ``retry=False`` leaves out the waits of `Reliable`.
+    Raises ConfigurationError for an empty key or model, and for an address that is none.
     """
     card, dialect = openai_card(model, base_url=base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
     given = dict(headers or {})

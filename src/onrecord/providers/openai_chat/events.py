@@ -32,7 +32,8 @@ class Call(Struct, gc=False):
 class Delta(Struct, gc=False):
     """What an event adds to the reply; in an answer that is no stream, all of it.
 
-    ``content`` is a list of typed pieces on some wires. Vendors put reasoning in either of two fields.
+    ``content`` is a list of typed pieces on some wires. Vendors put reasoning in either of two fields. Sources of the
+    text are ``annotations``, or what searches found that the vendor ran (``executed_tools``).
     """
 
     content: str | list[dict[str, Any]] | None = None
@@ -42,6 +43,7 @@ class Delta(Struct, gc=False):
     reasoning: str | dict[str, Any] | None = None
     reasoning_details: list[dict[str, Any]] | None = None
     annotations: list[dict[str, Any]] | None = None
+    executed_tools: Any = None
 
 
 class Choice(Struct, gc=False):
@@ -54,7 +56,10 @@ class Choice(Struct, gc=False):
 
 
 class Event(Struct, gc=False):
-    """One event of a stream, or a whole answer. ``kind`` is ``error`` where a server sends errors as events."""
+    """One event of a stream, or a whole answer. ``type`` is ``error`` where a server sends errors as events.
+
+    ``citations`` (addresses) and ``web_search`` (pages) are sources of the whole text, as some vendors name them.
+    """
 
     choices: list[Choice] | None = None
     model: str | None = None
@@ -62,6 +67,8 @@ class Event(Struct, gc=False):
     error: Raw | UnsetType = UNSET
     object: str | None = None
     type: str | None = None
+    citations: Any = None
+    web_search: Any = None
 
 
 class _Prompted(Struct):
@@ -75,6 +82,7 @@ class _Completed(Struct):
 class _Counts(Struct):
     prompt_tokens: float | None = None
     completion_tokens: float | None = None
+    total_tokens: float | None = None
     prompt_tokens_details: _Prompted | None = None
     completion_tokens_details: _Completed | None = None
     prompt_cache_hit_tokens: float | None = None
@@ -110,10 +118,10 @@ def read_usage(raw: Raw) -> Usage | None:
         return None
     prompted, completed = counts.prompt_tokens_details, counts.completion_tokens_details
     cached = prompted.cached_tokens if prompted and prompted.cached_tokens else counts.prompt_cache_hit_tokens
-    reasoning = completed.reasoning_tokens if completed else None
+    reasoning = int(completed.reasoning_tokens or 0) if completed else 0
+    given, written = int(counts.prompt_tokens or 0), int(counts.completion_tokens or 0)
+    if reasoning and counts.total_tokens == given + written + reasoning:
+        written += reasoning  # some vendors count what is thought apart from what is said; it is paid for all the same
     return Usage(
-        input_tokens=int(counts.prompt_tokens or 0),
-        output_tokens=int(counts.completion_tokens or 0),
-        cached_input_tokens=int(cached or 0),
-        reasoning_tokens=int(reasoning or 0),
+        input_tokens=given, output_tokens=written, cached_input_tokens=int(cached or 0), reasoning_tokens=reasoning
     )

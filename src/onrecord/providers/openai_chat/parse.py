@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import UNSET, DecodeError, Raw
 from msgspec.structs import replace
 
-from onrecord.conversation.content import Citation
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ErrorKind, ModelError
 from onrecord.jsonio import Json, dumps, loads
@@ -17,6 +16,7 @@ from onrecord.models.classify_errors import stream_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_chat.calls import CallParts
 from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_chat.citations import annotated, fresh, named_by, searched
 from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_string, read_usage
 
 __all__ = ("Parser",)
@@ -24,6 +24,7 @@ __all__ = ("Parser",)
 DONE = b"[DONE]"
 _KEY = b'"content":"'
 _PAD = b'"obfuscation":"'
+_TELLING = 6  # four random letters, and the end of the object
 _PROBE = "a probe, of no meaning"
 _LEARNING = 8  # times in a row that what was learned brought nothing
 _PAYS = 16  # events read the short way that pay for learning again
@@ -37,8 +38,8 @@ class Parser:
     """
 
     __slots__ = (
-        "_calls", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused", "_said", "_seen",
-        "_shape", "_tries", "_usage", "done", "started",
+        "_before", "_calls", "_cited", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused",
+        "_said", "_seen", "_shape", "_tries", "_usage", "done", "started",
     )  # fmt: skip
 
     def __init__(self, provider: str, dialect: Dialect) -> None:
@@ -47,6 +48,7 @@ class Parser:
         self.started = False
         self._said: list[TextChunk] = []
         self._kept: dict[str, Json] = {}  # extra fields that the vendor wants back
+        self._cited: set[str] = set()
         self._calls = CallParts()
         self._finish = ""
         self._usage: Usage | None = None
@@ -55,6 +57,7 @@ class Parser:
         self._refused = False
         self._shape: tuple[bytes, bytes, bool] | None = None
         self._matched, self._tries = 0, 0
+        self._before = b""
 
     def feed(self, data: bytes, /) -> Sequence[Chunk]:
         """The chunks of one event. Raises ModelError."""
@@ -86,6 +89,9 @@ class Parser:
             return ()
         if type(data) is ErrorEvent:
             raise self._reported(data)
+        if data == self._before and _is_once(data):
+            return ()
+        self._before = data
         chunks = self._read(data)
         if len(chunks) == 1 and type(chunks[0]) is TextChunk:
             if self._matched >= _PAYS:
@@ -148,6 +154,8 @@ class Parser:
                 self._add(delta, out)
             if choice.finish_reason:
                 self._end(choice.finish_reason)
+        if (event.citations or event.web_search) and (citations := fresh(named_by(event), self._cited)):
+            out.append(CitationChunk(citations))
         if out:
             self.started = True
         return out
@@ -169,7 +177,9 @@ class Parser:
             self.started = True
             for call in delta.tool_calls:
                 self._calls.add(call)
-        if delta.annotations and (citations := _citations(delta.annotations)):
+        if delta.annotations and (citations := annotated(delta.annotations)):
+            out.append(CitationChunk(citations))
+        if delta.executed_tools and (citations := fresh(searched(delta.executed_tools), self._cited)):
             out.append(CitationChunk(citations))
 
     def _say(self, piece: str | dict[str, Any], out: list[Chunk]) -> None:
@@ -277,7 +287,7 @@ def _only_text(event: Event) -> str | None:
         return None
     if delta.refusal or delta.tool_calls or delta.reasoning_content or delta.reasoning:
         return None
-    if delta.reasoning_details or delta.annotations or not isinstance(delta.content, str):
+    if delta.reasoning_details or delta.annotations or delta.executed_tools or not isinstance(delta.content, str):
         return None
     return delta.content
 
@@ -290,6 +300,16 @@ def _blank(event: Event) -> Event:
 def _is_pad(data: bytes, start: int) -> bool:
     """Whether only letters and digits, then the end of the object, follow."""
     return data.endswith(b'"}') and (data[start:-2].isalnum() or len(data) == start + 2)
+
+
+def _is_once(data: bytes) -> bool:
+    """Whether the event is padded with random letters, so that the same bytes again are the same event again.
+
+    Some proxy doubled it: a doubled fragment could make other arguments of a call. Events without padding may come
+    twice on purpose, and nothing tells.
+    """
+    at = data.rfind(_PAD)
+    return at >= 0 and len(data) - at - len(_PAD) >= _TELLING and _is_pad(data, at + len(_PAD))
 
 
 def _merge(kept: list[Json], more: list[Json]) -> None:
@@ -310,20 +330,3 @@ def _one_block(last: dict[str, Json], piece: dict[str, Json]) -> bool:
     if last.get("type") != piece.get("type") or last.get("index") != piece.get("index"):
         return False
     return piece.get("id") in {None, last.get("id")} and "encrypted" not in str(piece.get("type"))
-
-
-def _citations(annotations: list[dict[str, Any]]) -> tuple[Citation, ...]:
-    found: list[Citation] = []
-    for held in annotations:
-        about = held.get("url_citation")
-        if isinstance(about, dict) and isinstance(url := about.get("url"), str):
-            start, stop, title = about.get("start_index"), about.get("end_index"), about.get("title")
-            found.append(
-                Citation(
-                    url=url,
-                    title=title if isinstance(title, str) else "",
-                    start=start if type(start) is int else 0,  # true is no place
-                    stop=stop if type(stop) is int else 0,
-                )
-            )
-    return tuple(found)

@@ -7,8 +7,6 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import DecodeError
-
 from onrecord.conversation.content import Audio, File, Image, Part, Refusal, Text
 from onrecord.conversation.messages import Authority, Continuation, Round, ToolCall
 from onrecord.conversation.render import instruction
@@ -18,6 +16,7 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
+from onrecord.models.written_forms import arguments, data_url, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
@@ -74,7 +73,7 @@ class ChatProjection(Projection):
         if not calls:
             return b'{"role":"assistant","content":' + dumps(said) + b"}" if said else b""
         asked = [
-            {"id": wire, "type": "function", "function": {"name": call.name, "arguments": _arguments(call)}}
+            {"id": wire, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}}
             for wire, call in zip(ids, calls, strict=True)
         ]
         return dumps({"role": "assistant", "content": said, "tool_calls": asked})
@@ -88,7 +87,7 @@ class ChatProjection(Projection):
                 text = only.text
             else:
                 text = "".join(part.text for part in parts if isinstance(part, Text))
-                others = [part for part in parts if not isinstance(part, Text)] if self.card.arrays else []
+                others = [part for part in parts if not isinstance(part, Text) and self.takes(part)]
                 if others and not text:
                     text = MEDIA_BELOW
                 media += others
@@ -125,12 +124,15 @@ class ChatProjection(Projection):
             return "a file by URL: Chat Completions takes files as bytes or by file id"
         return "" if card.files else f"a file: {card.name!r} reads none"
 
+    def takes(self, part: Part, /) -> bool:
+        return isinstance(part, Text) or (self.card.arrays and not self.refuses(part))
+
     # ---- what surrounds them
 
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
         form = self._form_of(request)
         if form in {"json", "prompt"} and request.shape is not None:
-            system = [*system, _schema_text(request.shape)]
+            system = [*system, schema_text(request.shape)]
         tail = self._tail(request, form)
         if not system:
             return self._head, tail
@@ -143,8 +145,14 @@ class ChatProjection(Projection):
     def refusals(self, request: Request, /) -> Iterable[str]:
         for name in _OWN_FIELDS & request.settings.extra.keys():
             yield f"settings with an extra field {name!r}: the request itself decides it"
-        if not self.card.tools and request.choice not in {"auto", "none"}:
-            yield f"a tool choice {request.choice!r}: {self.card.name!r} takes no tools"
+        card = self.card
+        if request.choice not in {"auto", "none"}:
+            if not card.tools:
+                yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
+            elif not self.dialect.forces:
+                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call one"
+        if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
+            yield f"hosted search: {card.name!r} has none over Chat Completions"
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -169,12 +177,17 @@ class ChatProjection(Projection):
 
     def _fields(self, request: Request, offers: Sequence[Offer], form: str) -> dict[str, Json]:
         fields: dict[str, Json] = {}
+        search = self.dialect.search if request.settings.search and self.card.tools and self.card.hosted_search else {}
+        if offers and request.choice == "none" and not self.dialect.forces:
+            offers = ()  # the one way to say it
+        if tools := [*map(_tool, offers), *search.get("tools", ())]:
+            fields["tools"] = tools
         if offers:
-            fields["tools"] = [_tool(offer) for offer in offers]
             if request.choice in {"none", "required"}:
                 fields["tool_choice"] = request.choice
             elif request.choice != "auto":
                 fields["tool_choice"] = {"type": "function", "function": {"name": request.choice}}
+        fields |= {name: value for name, value in search.items() if name != "tools"}
         if request.shape is not None and form == "native":
             fields["response_format"] = _json_schema(request.shape)
         elif form == "json":
@@ -192,10 +205,12 @@ class ChatProjection(Projection):
             "top_p": settings.top_p,
             self.dialect.cap: settings.max_tokens,
             "stop": settings.stop,
-            "seed": settings.seed,
+            self.dialect.seed: settings.seed,
         }
         if settings.thinking is not None:
             said |= self._thinking(settings.thinking)
+        elif self.dialect.quiet:
+            said |= self._thinking("none")
         return {name: value for name, value in said.items() if value is not None}
 
     def _thinking(self, thinking: str | int) -> dict[str, Json]:
@@ -207,7 +222,9 @@ class ChatProjection(Projection):
                 return {"reasoning": {"max_tokens": thinking} if wanted else {"enabled": False}}
             case "reasoning":
                 return {"reasoning": {"effort": thinking} if wanted else {"enabled": False}}
-            case "switch":
+            case "switch_effort" if wanted and isinstance(thinking, str):
+                return {"thinking": {"type": "enabled"}, "reasoning_effort": thinking}
+            case "switch" | "switch_effort":
                 return {"thinking": {"type": "enabled" if wanted else "disabled"}}
             case _:
                 return {}
@@ -224,7 +241,7 @@ def _part(part: Part) -> dict[str, Json]:
     if isinstance(part, Text):
         return _text(part.text)
     if isinstance(part, Image):
-        url = part.url if part.url is not None else _data_url(part.data or b"", part.media or "image/png")
+        url = part.url if part.url is not None else data_url(part.data or b"", part.media or "image/png")
         return {"type": "image_url", "image_url": {"url": url} | ({"detail": part.detail} if part.detail else {})}
     if isinstance(part, Audio):
         data = b64encode(part.data or b"").decode()
@@ -236,19 +253,7 @@ def _file(part: File) -> dict[str, Json]:
     held: dict[str, Json] = {"filename": part.name} if part.name else {}
     if part.file_id is not None:
         return held | {"file_id": part.file_id}
-    return {"file_data": _data_url(part.data or b"", part.media or "application/pdf")} | held
-
-
-def _data_url(data: bytes, media: str) -> str:
-    return f"data:{media};base64,{b64encode(data).decode()}"
-
-
-def _arguments(call: ToolCall) -> str:
-    """What the model wrote; an empty object where that is no JSON, since some servers then refuse all that follows."""
-    try:
-        return call.raw_args if isinstance(loads(call.raw_args), dict) else "{}"
-    except DecodeError:
-        return "{}"
+    return {"file_data": data_url(part.data or b"", part.media or "application/pdf")} | held
 
 
 def _without_array(item: bytes) -> bytes:
@@ -274,36 +279,3 @@ def _json_schema(shape: Shape[Any]) -> dict[str, Json]:
     strict = is_strict(shape.schema)
     held = {"name": name, "schema": shape.schema, "strict": strict}
     return {"type": "json_schema", "json_schema": held}
-
-
-def is_strict(schema: Json) -> bool:
-    """Whether a JSON Schema keeps to the strict subset: every object closed and every property required."""
-    if isinstance(schema, list):
-        return all(is_strict(item) for item in schema)
-    if not isinstance(schema, Mapping):
-        return True
-    kind = schema.get("type")
-    if kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in schema:
-        properties = schema.get("properties", {})
-        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(properties):
-            return False
-        if not all(is_strict(one) for one in properties.values()):
-            return False
-    if _LOOSE & schema.keys():
-        return False
-    named = (schema.get(key, {}) for key in ("$defs", "definitions"))
-    return all(is_strict(one) for group in named for one in group.values()) and all(
-        is_strict(schema[key]) for key in ("items", "anyOf") if key in schema
-    )
-
-
-_LOOSE = frozenset(
-    {"allOf", "oneOf", "not", "if", "then", "else", "patternProperties", "dependentRequired", "dependentSchemas"}
-)
-
-
-def _schema_text(shape: Shape[Any]) -> str:
-    return (
-        "Answer with one JSON object and nothing else. It must be valid against this JSON Schema:\n"
-        + dumps(shape.schema).decode()
-    )

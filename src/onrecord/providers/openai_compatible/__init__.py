@@ -1,5 +1,9 @@
-"""Servers and vendors that speak Chat Completions: llama.cpp, Ollama, vLLM, OpenRouter, DeepSeek, Groq, Z.ai, yours."""
+"""Vendors and servers that speak Chat Completions: OpenRouter, DeepSeek, Mistral, Azure, Ollama, llama.cpp, yours."""
 
-from onrecord.providers.openai_compatible.vendors import VENDORS, Available, Vendor, available, openai_compatible
+from onrecord.providers.openai_compatible.available import Available, available
+from onrecord.providers.openai_compatible.client import azure, openai_compatible, openrouter, vendor_model
+from onrecord.providers.openai_compatible.vendors import VENDORS, Family, Vendor
 
-__all__ = ("VENDORS", "Available", "Vendor", "available", "openai_compatible")
+__all__ = (
+    "VENDORS", "Available", "Family", "Vendor", "available", "azure", "openai_compatible", "openrouter", "vendor_model",
+)  # fmt: skip

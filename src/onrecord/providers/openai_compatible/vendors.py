@@ -1,45 +1,52 @@
-"""What is known about each vendor, and models of vendors about which nothing is known."""
+"""What is known about each vendor: data, and how a model's card and dialect are read from it."""
 
 from __future__ import annotations
 
 import os
-import socket
+import re
 from collections.abc import Mapping
-from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json
-from onrecord.models.model import Model, ModelCard
-from onrecord.models.retry import Reliable
-from onrecord.providers.api_keys import Key
-from onrecord.providers.http_model import SILENCE_S
+from onrecord.models.model import ModelCard
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
-from onrecord.providers.openai_chat.client import ChatModel
 
-__all__ = ("VENDORS", "Available", "Vendor", "available", "named", "openai_compatible")
+__all__ = ("UNKNOWN", "VENDORS", "Family", "Vendor", "address_of", "model_of", "vendor_of")
 
-_PROBE_S = 0.3
-_UNKNOWN = Dialect(keeps=("reasoning_content",))
+UNKNOWN = Dialect(keeps=("reasoning_content",))
+"""A server about which nothing is known: the plain protocol, and reasoning goes back with calls."""
 # Chat templates of models raise an error for a system message that is not the first.
-_ONE_SYSTEM = replace(_UNKNOWN, one_system=True)
+_ONE_SYSTEM = replace(UNKNOWN, one_system=True)
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """Models whose names match a pattern from the start, and what of card and dialect differs for them."""
+
+    named: str
+    card: Mapping[str, Json] = {}
+    dialect: Mapping[str, Json] = {}
 
 
 class Vendor(Struct, frozen=True, kw_only=True):
     """Where a vendor is, how it is paid, and what its models are assumed to do.
 
-    ``url`` may be replaced by the environment variable ``{NAME}_BASE_URL``; ``key`` is the variable with the API key,
-    empty for servers that need none. ``card`` stands for every model of the vendor.
+    ``url`` may be replaced by the environment variable ``{NAME}_BASE_URL``; ``place`` is a variable with the host for
+    vendors where each customer has one, and ``url`` is then what follows it. ``key`` is the variable with the API key,
+    empty for servers that need none; ``key_header`` carries it. ``card`` stands for every model of the vendor, each
+    of ``families`` that matches a model's name changes something about it.
     """
 
     url: str
+    place: str = ""
     key: str = ""
+    key_header: str = "Authorization"
     about: str = ""
-    dialect: Dialect = _UNKNOWN
+    dialect: Dialect = UNKNOWN
     card: ModelCard = ModelCard(provider="", model="", protocol=PROTOCOL)
+    families: tuple[Family, ...] = ()
 
     @property
     def runs_here(self) -> bool:
@@ -56,36 +63,104 @@ VENDORS: Mapping[str, Vendor] = {
         url="https://openrouter.ai/api/v1",
         key="OPENROUTER_API_KEY",
         about="Models of many vendors through OpenRouter.",
-        dialect=Dialect(thinking="reasoning", keeps=("reasoning", "reasoning_details"), keeps_all=True),
-        card=_card(audio=True, thinking="budget"),
+        dialect=Dialect(
+            thinking="reasoning",
+            keeps=("reasoning", "reasoning_details"),
+            keeps_all=True,
+            search={"tools": [{"type": "openrouter:web_search"}]},
+        ),
+        card=_card(audio=True, thinking="budget", hosted_search=True),
     ),
     "deepseek": Vendor(
         url="https://api.deepseek.com",
         key="DEEPSEEK_API_KEY",
         about="DeepSeek's own service.",
         # The reasoning of rounds with calls has to come back; of other rounds it is ignored.
-        dialect=Dialect(keeps=("reasoning_content",)),
+        dialect=Dialect(thinking="switch_effort", keeps=("reasoning_content",)),
         card=_card(images=False, files=False, structured="json", thinking="adaptive"),
     ),
     "groq": Vendor(
         url="https://api.groq.com/openai/v1",
         key="GROQ_API_KEY",
         about="Open models on Groq's hardware.",
-        dialect=Dialect(cap="max_completion_tokens"),
+        dialect=Dialect(cap="max_completion_tokens", search={"tools": [{"type": "browser_search"}]}),
         # Its structured output does not go with streaming or with tools.
         card=_card(files=False, structured="prompt", structured_with_tools=False, thinking="adaptive"),
+        families=(
+            Family(named="openai/gpt-oss", card={"hosted_search": True, "images": False}),
+            Family(named="llama-", card={"thinking": "none", "images": False}, dialect={"thinking": None}),
+            # They search on their own, and take no tools of ours.
+            Family(named="(groq/)?compound", card={"tools": False, "thinking": "none"}, dialect={"thinking": None}),
+        ),
     ),
     "zai": Vendor(
         url="https://api.z.ai/api/paas/v4",
         key="ZAI_API_KEY",
         about="Z.ai's own service.",
-        dialect=Dialect(thinking="switch", keeps=("reasoning_content",)),
-        card=_card(files=False, structured="json", thinking="adaptive"),
+        # Its models think unless they are told not to, and a call cannot be demanded of them.
+        dialect=Dialect(
+            thinking="switch",
+            quiet=True,
+            forces=False,
+            keeps=("reasoning_content",),
+            search={
+                "tools": [
+                    {
+                        "type": "web_search",
+                        "web_search": {"enable": True, "search_engine": "search-prime", "search_result": True},
+                    }
+                ]
+            },
+        ),
+        card=_card(images=False, files=False, structured="json", thinking="adaptive", hosted_search=True),
+        families=(
+            Family(named=r"glm-[\d.]+v", card={"images": True}),
+            Family(named=r"glm-(5\.[2-9]|[6-9])", dialect={"thinking": "switch_effort"}),
+        ),
+    ),
+    "mistral": Vendor(
+        url="https://api.mistral.ai/v1",
+        key="MISTRAL_API_KEY",
+        about="Mistral's own service.",
+        # It refuses fields that it does not know; token counts come unasked. It searches over another service only.
+        dialect=Dialect(seed="random_seed", usage=False),
+        card=_card(files=False, thinking="adaptive"),
+        families=(
+            Family(named="voxtral", card={"audio": True, "images": False}),
+            Family(named="(codestral|devstral|open-)", card={"images": False}),
+            Family(named="(codestral|ministral|voxtral|pixtral|open-)", card={"thinking": "none"}),
+            # These think in any case.
+            Family(named="magistral", dialect={"thinking": None}),
+        ),
+    ),
+    "xai": Vendor(
+        url="https://api.x.ai/v1",
+        key="XAI_API_KEY",
+        about="xAI's own service.",
+        # It searches over its Responses service only.
+        dialect=Dialect(cap="max_completion_tokens", keeps=("reasoning_content",)),
+        card=_card(files=False, thinking="adaptive"),
+        families=(
+            Family(named=".*non-reasoning", card={"thinking": "none"}, dialect={"thinking": None}),
+            # These think in any case, and refuse to be told how much.
+            Family(named="grok-(4-|4$|code|.*-reasoning)", dialect={"thinking": None}),
+        ),
+    ),
+    "azure": Vendor(
+        url="/openai/v1",
+        place="AZURE_OPENAI_ENDPOINT",
+        key="AZURE_OPENAI_API_KEY",
+        key_header="api-key",
+        about="A deployment in Azure OpenAI; MODEL is the deployment's name.",
+        # A deployment may hold any model: what all of them take.
+        dialect=Dialect(cap="max_completion_tokens"),
+        card=_card(files=False, thinking="adaptive"),
+        families=(Family(named="gpt-(3|4)", card={"thinking": "none"}, dialect={"thinking": None}),),
     ),
     "ollama": Vendor(
         url="http://localhost:11434/v1",
         about="A model served by Ollama on this machine.",
-        card=_card(files=False),
+        card=_card(files=False, thinking="adaptive"),
     ),
     "llamacpp": Vendor(
         url="http://localhost:8080/v1",
@@ -102,85 +177,45 @@ VENDORS: Mapping[str, Vendor] = {
 }
 
 
-def openai_compatible(
-    base_url: str,
-    model: str,
-    /,
-    *,
-    api_key: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    provider: str = "openai-compatible",
-    card: ModelCard | None = None,
-    dialect: Dialect = _UNKNOWN,
-    extra: Mapping[str, Json] | None = None,
-    silence_s: float = SILENCE_S,
-    retry: bool = True,
-) -> Model:
-    """A model behind any server that speaks Chat Completions, such as ``http://localhost:8080/v1``.
-
-    Without ``api_key`` no authorization is sent. ``card`` says what the model can do (default: text, images, files
-    and tools, structured output by JSON Schema), ``dialect`` how the server differs; ``extra`` goes into every body.
-    ``retry=False`` leaves out the waits of `Reliable`. Raises ConfigurationError for an address that is none.
-    """
-    about = card or ModelCard(provider=provider, model=model, protocol=PROTOCOL)
-    held = ChatModel(
-        replace(about, provider=provider, model=model, protocol=PROTOCOL, base_url=base_url),
-        dialect=dialect,
-        key=Key(api_key),
-        headers=headers,
-        silence_s=silence_s,
-        extra=extra,
-    )
-    return Reliable(held) if retry else held
-
-
-def named(provider: str, model: str) -> Model:
-    """``vendor:MODEL`` for a vendor of `VENDORS`, with waits. Raises ConfigurationError."""
+def vendor_of(provider: str) -> Vendor:
+    """The vendor with this name. Raises ConfigurationError naming the ones there are."""
     vendor = VENDORS.get(provider)
     if vendor is None:
         raise ConfigurationError(f"unknown vendor {provider!r}", hint=f"known: {', '.join(sorted(VENDORS))}")
-    if not model:
+    return vendor
+
+
+def model_of(provider: str, model: str, *, base_url: str) -> tuple[ModelCard, Dialect]:
+    """The card and the dialect of a vendor's model, by its name. Raises ConfigurationError for an empty name."""
+    vendor = vendor_of(provider)
+    if not model.strip():
         raise ConfigurationError(f"{provider!r} names no model", hint=f"write {provider}:MODEL")
-    card = replace(vendor.card, provider=provider, model=model, base_url=_url(provider, vendor), about=vendor.about)
-    extra = None
-    if provider == "openrouter" and "/" in model:
-        # The vendor's own machines first; others only when those cannot answer.
-        extra = {"provider": {"order": [model.split("/", 1)[0]], "allow_fallbacks": True}}
-    key = Key(variable=vendor.key, needed=True) if vendor.key else Key(variable=f"{provider.upper()}_API_KEY")
-    return Reliable(ChatModel(card, dialect=vendor.dialect, key=key, extra=extra))
+    can: dict[str, Json] = {}
+    differs: dict[str, Json] = {}
+    for family in vendor.families:
+        if re.match(family.named, model):
+            can |= family.card
+            differs |= family.dialect
+    about = {"provider": provider, "model": model, "base_url": base_url, "about": vendor.about}
+    return replace(vendor.card, **about, **can), replace(vendor.dialect, **differs)
 
 
-def _url(name: str, vendor: Vendor) -> str:
-    return os.environ.get(f"{name.upper()}_BASE_URL") or vendor.url
+def address_of(provider: str, endpoint: str | None = None) -> str:
+    """Where a vendor's requests go: ``{NAME}_BASE_URL``, else its own address, at the customer's host where it has one.
 
-
-class Available(NamedTuple):
-    """Whether models of a provider can be used here, and what is there or missing."""
-
-    name: str
-    usable: bool
-    why: str
-
-
-def available() -> list[Available]:
-    """Every provider that speaks Chat Completions. Reads the environment, and tries the ports of servers run here."""
-    found = [_by_key("openai", "OPENAI_API_KEY")]
-    for name, vendor in VENDORS.items():
-        found.append(_by_port(name, _url(name, vendor)) if vendor.runs_here else _by_key(name, vendor.key))
-    return found
-
-
-def _by_key(name: str, variable: str) -> Available:
-    if Key(variable=variable).read() is not None:
-        return Available(name, usable=True, why=f"{variable} is set")
-    return Available(name, usable=False, why=f"set {variable}")
-
-
-def _by_port(name: str, url: str) -> Available:
-    try:
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        with socket.create_connection((parts.hostname or "localhost", port), timeout=_PROBE_S):
-            return Available(name, usable=True, why=f"a server answers at {url}")
-    except (OSError, ValueError):  # nobody answers, or the variable holds no address at all
-        return Available(name, usable=False, why=f"start its server at {url}, or set {name.upper()}_BASE_URL")
+    ``endpoint`` is such a host. Raises ConfigurationError where one is needed and nobody names it.
+    """
+    vendor = vendor_of(provider)
+    if endpoint is None:
+        if moved := os.environ.get(f"{provider.upper()}_BASE_URL"):
+            return moved
+        if not vendor.place:
+            return vendor.url
+        endpoint = os.environ.get(vendor.place, "").strip()
+    if not endpoint:
+        raise ConfigurationError(
+            f"{provider!r} has no address of its own: each customer has an endpoint",
+            hint=f"set {vendor.place}, such as https://NAME.openai.azure.com, or {provider.upper()}_BASE_URL",
+        )
+    endpoint = endpoint.rstrip("/")
+    return endpoint if endpoint.endswith(vendor.url) else endpoint + vendor.url

@@ -1,0 +1,163 @@
+"""Messages: a request as the bytes of its body. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from onrecord.conversation.messages import Round, Unit
+from onrecord.jsonio import Json, dumps, read_object
+from onrecord.models.model import ModelCard
+from onrecord.models.projection import Projection
+from onrecord.models.request import HeadMarks, Piece, Request, Span, Wire
+from onrecord.providers.anthropic.cards import Rules
+from onrecord.providers.anthropic.content import is_blank, replayable
+from onrecord.providers.anthropic.units import BY_MODEL, END, NOTHING_SHOWN, AnthropicUnits, text_bytes
+from onrecord.providers.anthropic.wishes import Wishes, schema_text, wants_thinking
+
+__all__ = ("MARKS", "AnthropicProjection")
+
+MARKS = 4
+"""How many cache marks the vendor takes in one request."""
+_MARK = b',"cache_control":{"type":"ephemeral"}}'
+_LASTING_MARK = b',"cache_control":{"type":"ephemeral","ttl":"1h"}}'
+_NO_MARKS = HeadMarks()
+_TAILS = 64
+
+
+class AnthropicProjection(AnthropicUnits, Projection):
+    """Messages for one model: leading instructions are blocks of ``system``, one for each piece.
+
+    ``lasting`` cache marks keep what is before them for an hour, others for minutes.
+    """
+
+    hoists = True
+
+    def __init__(self, card: ModelCard, rules: Rules = Rules(), *, lasting: bool = False) -> None:  # noqa: B008
+        self.card, self.rules = card, rules
+        self.wishes = Wishes(card, rules)
+        self.profile = (card.images, card.files)
+        self._model = b'{"model":' + dumps(card.model)
+        self._cut = _LASTING_MARK if lasting else _MARK
+        self._lasting: AnthropicProjection | None = None
+        self._heads: tuple[object, bytes] = ((), b"")
+        self._tails: dict[tuple[object, ...], tuple[object, bytes]] = {}
+
+    # ---- marks
+
+    def mark(self, body: bytes, /) -> bytes:
+        return body[:-1] + self._cut
+
+    def wire(self, request: Request, /) -> Wire:
+        """See `Projection.wire`; of more marks than the vendor takes, the last ones in the body stay."""
+        view = request.view
+        if view.marks and (kept := self._kept(request)) != view.marks:
+            request = replace(request, view=replace(view, marks=kept))
+        return super(AnthropicProjection, self._for(request)).wire(request)
+
+    def sent(self, request: Request, /) -> None:
+        super(AnthropicProjection, self._for(request)).sent(request)
+
+    def _for(self, request: Request) -> AnthropicProjection:
+        """This projection, or the one that writes lasting marks; both share lanes, which hold no marks."""
+        head = request.view.head
+        if head is None or head.ttl == "short":
+            return self
+        if self._lasting is None:
+            self._lasting = AnthropicProjection(self.card, self.rules, lasting=True)
+        return self._lasting
+
+    def _kept(self, request: Request) -> tuple[int, ...]:
+        units = request.conversation.units
+        ends = (at for at in sorted(set(request.view.marks)) if at < len(units) and _ends_with_user(units[at]))
+        return tuple(ends)[-MARKS:]
+
+    def _head_marks(self, request: Request) -> tuple[int, bool]:
+        """After so many system pieces, and after the tools, as far as the marks of units leave room."""
+        head = request.view.head or _NO_MARKS
+        room = MARKS - len(request.view.marks)
+        pieces = sorted((one for one in request.pieces if one.place == "system"), key=_rank)[: head.system]
+        said = sum(not is_blank(piece.text) for piece in pieces) if room > 0 else 0
+        return said, head.tools and room > (1 if said else 0)
+
+    # ---- what surrounds the units
+
+    def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
+        marked, tools = self._head_marks(request) if request.view.head is not None else (0, False)
+        tail = self._tail(request, mark_tools=tools)
+        if request.shape is not None and self.card.structured != "native":
+            system = [*system, schema_text(request.shape)]
+        head = self._head(tuple(system), marked)
+        return (head + NOTHING_SHOWN, tail) if empty else (head, tail)
+
+    def refusals(self, request: Request, /) -> Iterable[str]:
+        return self.wishes.refusals(request)
+
+    def resumed(self, request: Request, wire: Wire, items: Sequence[bytes]) -> Wire:
+        """The body of a request whose reply paused, with what the model said so far as its last entry."""
+        _, tail = self._for(request).frame(request, (), empty=False)
+        said = b"," + BY_MODEL + b",".join(items) + END
+        return Wire(body=wire.body.removesuffix(tail) + said + tail, stable_until=wire.stable_until)
+
+    def _head(self, system: tuple[str, ...], marked: int) -> bytes:
+        key = (system, marked)
+        if self._heads[0] == key:
+            return self._heads[1]
+        blocks = [text_bytes(text) for text in system if not is_blank(text)]
+        if 0 < marked <= len(blocks):
+            blocks[marked - 1] = self.mark(blocks[marked - 1])
+        instructions = b',"system":[' + b",".join(blocks) + b"]" if blocks else b""
+        head = self._model + instructions + b',"messages":['
+        self._heads = (key, head)
+        return head
+
+    def _tail(self, request: Request, *, mark_tools: bool) -> bytes:
+        thinks = self.card.thinking != "budget" or not wants_thinking(request.settings) or _may_think(self, request)
+        specs = [offer.spec for offer in request.offers]
+        key = (id(request.settings), id(request.shape), request.choice, thinks, mark_tools, *[id(s) for s in specs])
+        if (seen := self._tails.get(key)) is not None:
+            return seen[1]
+        fields = self.wishes.fields(request, thinks=thinks)
+        if mark_tools and (tools := fields.get("tools")):
+            fields["tools"] = [*tools[:-1], {**tools[-1], **_cache_control(self._cut)}]
+        tail = b"]," + dumps(fields)[1:]
+        if len(self._tails) >= _TAILS:
+            self._tails.clear()
+        # What the key names by id is kept with it, so that no id can come to mean something else.
+        self._tails[key] = ((request.settings, request.shape, specs), tail)
+        return tail
+
+
+def _cache_control(cut: bytes) -> dict[str, Json]:
+    held: dict[str, Json] = read_object("{" + cut[1:].decode()) or {}
+    return held
+
+
+def _rank(piece: Piece) -> int:
+    return piece.rank
+
+
+def _ends_with_user(unit: Unit) -> bool:
+    return not isinstance(unit, Round) or bool(unit.calls or unit.revised)
+
+
+def _may_think(wires: AnthropicProjection, request: Request) -> bool:
+    """Whether a budget for thinking can be given now.
+
+    A model with a budget refuses it in the middle of its tool calls unless it thought before the first of them: where
+    that round is another vendor's, or was made without thinking, this request goes without.
+    """
+    first: Unit | None = None
+    for span in reversed(request.view.spans):
+        if not isinstance(span, Span):
+            break
+        stop = min(span.stop, len(request.conversation.units))
+        while stop > span.start and isinstance(unit := request.conversation.units[stop - 1], Round) and unit.calls:
+            first, stop = unit, stop - 1
+        if stop > span.start:
+            break
+    if not isinstance(first, Round):
+        return True
+    held = wires.native(first, request.scope)
+    return held is not None and replayable(held.items)[0] > 0

@@ -1,0 +1,55 @@
+"""Models that answer from a script behind a real projection: what they are sent is kept as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from msgspec.structs import replace
+
+from onrecord.models.chunks import Chunk
+from onrecord.models.model import ModelCard
+from onrecord.models.projection import Projection
+from onrecord.models.request import Request, Wire
+from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_chat.project import ChatProjection
+from onrecord.testing import ScriptedModel
+from tests.models.merging import MergingWire
+from tests.models.requests import CARD
+
+__all__ = ("WiredModel", "chat", "merging")
+
+
+class WiredModel(ScriptedModel):
+    """A scripted model that sends, into ``bodies``, what its projection makes of requests."""
+
+    def __init__(self, wires: Projection, *answers: Any, card: ModelCard = CARD, **more: Any) -> None:
+        super().__init__(*answers, card=card, **more)
+        self.wires = wires
+        self.bodies: list[bytes] = []
+
+    def wire(self, request: Request, /) -> Wire:
+        return self.wires.wire(request)
+
+    def extend(self, request: Request, /, limit: int = 500) -> int:
+        return self.wires.extend(request, limit)
+
+    async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
+        self.bodies.append((request.wire or self.wire(request)).body)
+        self.wires.sent(request)
+        async for chunk in super().stream(request):
+            yield chunk
+
+
+def chat(*answers: Any, **about: Any) -> WiredModel:
+    """Chat Completions; ``about`` changes the card."""
+    given = {name: about.pop(name) for name in ("usage", "judge") if name in about}
+    card = replace(CARD, **about)
+    return WiredModel(ChatProjection(card, Dialect()), *answers, card=card, **given)
+
+
+def merging(*answers: Any, **about: Any) -> WiredModel:
+    """The wire that merges entries, hoists instructions and takes marks."""
+    given = {name: about.pop(name) for name in ("usage", "judge") if name in about}
+    card = replace(CARD, provider="merging", model="merging", protocol="merging", **about)
+    return WiredModel(MergingWire(), *answers, card=card, **given)

@@ -1,0 +1,222 @@
+"""Thinking: asked for with every request, refused where it cannot be, and kept as a handler says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from onrecord.agent import Agent
+from onrecord.conversation.content import Thinking as Thought
+from onrecord.conversation.outgoing import Delta, ReasoningDelta, TextDelta
+from onrecord.errors import ConfigurationError, FeatureConflict, FeatureFailed, UnsupportedThinkingError
+from onrecord.models.chunks import NativeItem, ThinkingChunk
+from onrecord.models.model import ModelCard, preset
+from onrecord.models.request import Settings
+from onrecord.models.retry import Reliable
+from onrecord.prompt.model_choice import Choice, Choose
+from onrecord.prompt.thinking import Thinking
+from onrecord.record.kinds import ModelReplied, ModelRequested, Noted
+from onrecord.session.codec import dumps_session
+from onrecord.testing import ScriptedModel, reply
+from tests.models.wired import chat
+from tests.turn.acting import bodies, call, rounds_of, tool, turn
+from tests.turn.test_moment_request import Asking
+
+pytestmark = pytest.mark.unit
+
+
+def thinks(*answers: Any, thinking: Any = "adaptive", **more: Any) -> ScriptedModel:
+    """A model whose card says how it thinks."""
+    card = ModelCard(provider="p", model="deep", protocol="scripted", thinking=thinking)
+    return ScriptedModel(*answers, card=card, **more)
+
+
+SEVEN: Any = 7
+
+
+# ---- asking ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [0, -1, float("inf"), float("nan"), True, "4096"])
+def test_l138_a_budget_is_a_positive_finite_number(budget: Any) -> None:
+    """Anything else is refused when it is declared (case L138)."""
+    with pytest.raises(ConfigurationError, match="the budget of Thinking is a positive number of tokens"):
+        Thinking(budget)
+
+
+def test_thinking_that_says_nothing_is_refused() -> None:
+    """And a handler is a function."""
+    with pytest.raises(ConfigurationError, match=r"Thinking\(\) asks for nothing"):
+        Thinking()
+    with pytest.raises(ConfigurationError, match="the handler of Thinking is a function of a text, not a int"):
+        Thinking(4096, handler=SEVEN)
+
+
+@pytest.mark.parametrize("wrap", [lambda m: m, Reliable, lambda m: preset(m, temperature=1.0)])
+async def test_every_request_of_a_turn_asks_through_wrappers_too(wrap: Callable[[Any], Any]) -> None:
+    """The settings of the request go with it, whatever stands around the model; the receipt says so."""
+    model = thinks([call("lookup")], "done")
+    result = await turn(Agent(wrap(model), tools=[tool()], features=[Thinking(5000)]))
+    assert [asked.settings.thinking for asked in model.requests] == [5000, 5000]
+    receipts = [body.receipt for body in bodies(result, ModelRequested)]
+    assert all(held is not None and held.settings["thinking"] == 5000 for held in receipts)
+
+
+async def test_a_request_that_was_given_its_own_thinking_keeps_it() -> None:
+    """A chooser knows more of this one request."""
+    model = thinks("done")
+    quick = Choose(lambda *_: Choice(settings=Settings(thinking="none")))
+    await turn(Agent(model, features=[Thinking(5000), quick]))
+    assert model.requests[0].settings.thinking == "none"
+
+
+def test_l192_a_model_that_does_not_think_is_refused_when_the_agent_is_made() -> None:
+    """By name. The bodies of thinking requests belong to the wires (case L192)."""
+    with pytest.raises(UnsupportedThinkingError, match="model 'p:deep' does not think before it speaks") as refused:
+        Agent(thinks(thinking="none"), features=[Thinking(5000)])
+    assert refused.value.code == "unsupported-thinking"
+    Agent(thinks(thinking="none"), features=[Thinking(handler=None)])  # this one asks for nothing
+
+
+@pytest.mark.parametrize("budget", [1000, 1023, 2000.5])
+def test_l192_models_with_budgets_take_whole_ones_from_1024_on(budget: float) -> None:
+    """Models that decide for themselves are not sent it."""
+    with pytest.raises(UnsupportedThinkingError, match=f"takes a whole budget from 1024 tokens on, not {budget:g}"):
+        Agent(thinks(thinking="budget"), features=[Thinking(budget)])
+    Agent(thinks(thinking="adaptive"), features=[Thinking(budget)])
+    Agent(thinks(thinking="budget"), features=[Thinking(1024.0)])
+
+
+async def test_a_model_that_is_chosen_later_and_does_not_think_fails_before_it_is_asked() -> None:
+    """Nobody knew it when the agent was made."""
+    dull = thinks("never", thinking="none")
+    with pytest.raises(FeatureFailed, match="failed at request: model 'p:deep' does not think before it speaks"):
+        await turn(Agent(lambda _: dull, features=[Thinking(5000)]))
+    with pytest.raises(FeatureFailed, match="does not think"):
+        await turn(Agent(thinks("never"), features=[Choose(lambda *_: dull), Thinking(5000)]))
+    assert dull.requests == []
+
+
+def test_a4_thinking_is_given_once() -> None:
+    """Asking twice, or two handlers, would say two things (case A4)."""
+    for two in ([Thinking(5000), Thinking(6000)], [Thinking(5000), Thinking(handler=None)]):
+        with pytest.raises(FeatureConflict, match="the feature 'thinking' is given twice"):
+            Agent(thinks(), features=two)
+
+
+# ---- what is kept ----------------------------------------------------------------------------------------------------
+
+SECRET = "the-secret-words"
+NATIVE = Raw(b'{"role":"assistant","content":"Yes.","reasoning":"kept for the vendor"}')
+
+
+def reasoned() -> ScriptedModel:
+    """It thinks in two stretches around a word, and has an item of its own."""
+    thought = (ThinkingChunk("so "), ThinkingChunk(SECRET), "Ye", ThinkingChunk("sure"), "s.", NativeItem(raw=NATIVE))
+    return thinks(reply(*thought))
+
+
+async def heard(*features: Any) -> tuple[Any, list[Delta]]:
+    """A turn that is read along."""
+    agent: Agent[Any, Any] = Agent(reasoned(), features=features)
+    deltas = list[Delta]()
+    async with agent.turn_stream("hi") as stream:
+        async for delta in stream:
+            deltas.append(delta)
+    return await stream.result(), deltas
+
+
+def thoughts(result: Any) -> list[str]:
+    """The reasoning that the session keeps."""
+    return [part.text for held in rounds_of(result) for part in held.content if isinstance(part, Thought)]
+
+
+async def test_l193_without_a_handler_reasoning_is_kept_and_streamed_as_it_comes() -> None:
+    """As the wire read it (case L193)."""
+    result, deltas = await heard(Thinking(5000))
+    assert thoughts(result) == [f"so {SECRET}", "sure"]
+    assert [d.text for d in deltas if isinstance(d, ReasoningDelta)] == ["so ", SECRET, "sure"]
+
+
+async def test_l193_a_handler_decides_what_is_kept_before_anybody_sees_it() -> None:
+    """Neither the stream nor the record ever holds what it took out (case L193)."""
+    result, deltas = await heard(Thinking(5000, handler=lambda words: words.replace(SECRET, "[...]")))
+    assert thoughts(result) == ["so [...]", "sure"]
+    assert [d.text for d in deltas if isinstance(d, (ReasoningDelta, TextDelta))] == ["so [...]", "Ye", "sure", "s."]
+    assert SECRET not in str(result.entries)
+    assert result.text == "Yes."
+
+
+async def test_l193_with_none_there_is_no_reasoning_and_the_answer_is_the_same() -> None:
+    """Not in the record, not in the stream (case L193)."""
+    result, deltas = await heard(Thinking(5000, handler=None))
+    assert thoughts(result) == []
+    assert not any(isinstance(delta, ReasoningDelta) for delta in deltas)
+    assert result.text == "Yes."
+    assert result.session is not None
+    assert SECRET.encode() not in dumps_session(result.session)
+
+
+@pytest.mark.parametrize("handler", [None, str.upper])
+async def test_what_the_vendor_wants_back_is_left_alone(handler: Any) -> None:
+    """The continuation is the vendor's own, and goes back to it untouched."""
+    result, _ = await heard(Thinking(5000, handler=handler))
+    (held,) = rounds_of(result)
+    assert held.continuation is not None
+    assert held.continuation.items == (NATIVE,)
+
+
+@pytest.mark.parametrize(
+    ("handler", "told"), [(lambda _: 1 / 0, "ZeroDivisionError"), (lambda _: 7, "it returned int, not a text")]
+)
+async def test_l155_a_handler_that_fails_costs_the_reasoning_and_not_the_answer(handler: Any, told: str) -> None:
+    """Noted once for each stretch (case L155)."""
+    result, _ = await heard(Thinking(5000, handler=handler))
+    assert thoughts(result) == []
+    assert [(note.by, note.text) for note in bodies(result, Noted)] == [
+        ("thinking", f"reasoning was dropped: {told}")
+    ] * 2  # fmt: skip
+    assert result.text == "Yes."
+
+
+async def test_reasoning_in_front_of_a_call_passes_the_handler_too() -> None:
+    """In every round, before the call is made."""
+    model = thinks([ThinkingChunk(SECRET), call("lookup")], "done")
+    result = await turn(Agent(model, tools=[tool()], features=[Thinking(handler=lambda _: "thought")]))
+    assert thoughts(result) == ["thought"]
+    assert [type(part).__name__ for part in bodies(result, ModelReplied)[0].round.content] == ["Thinking", "CallRef"]
+
+
+async def test_silent_calls_pass_the_handler_too() -> None:
+    """What a judge thinks is filed like anything else."""
+    model = thinks("done", judge=[[ThinkingChunk(SECRET), "J"]], consult=[[ThinkingChunk(SECRET), "C"]])
+    result = await turn(Agent(model, director=Asking(said=[]), features=[Thinking(5000, handler=None)]))
+    assert SECRET not in str(result.entries)
+    assert [asked.settings.thinking for asked in model.requests] == [5000, None, 5000]  # no hook runs for a consult
+
+
+async def test_chat_models_are_sent_what_their_dialect_has() -> None:
+    """A budget in tokens has no place among efforts: such a body is as it was."""
+    sent = []
+    for features in ([], [Thinking(5000)]):
+        model = chat("hi", thinking="adaptive")
+        await turn(Agent(model, features=features))
+        sent.append(model.bodies)
+    assert sent[0] == sent[1]
+
+
+def test_the_record_says_how_it_is_set_up() -> None:
+    """In the manifest of each turn."""
+
+    def tidy(words: str) -> str:
+        return words
+
+    for feature, about in (
+        (Thinking(5000), {"budget": 5000}),
+        (Thinking(handler=None), {"handler": "none"}),
+        (Thinking(5000, handler=tidy), {"budget": 5000, "handler": "own"}),
+    ):
+        assert Agent(thinks(), features=[feature]).spec.manifest["thinking"] == about
