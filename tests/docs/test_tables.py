@@ -107,6 +107,8 @@ def test_the_table_of_models_has_every_provider_and_its_key() -> None:
     }
     keys = {name: vendor.key for name, vendor in VENDORS.items()} | {
         "openai": "OPENAI_API_KEY",
+        "openai-responses": "OPENAI_API_KEY",
+        "anthropic": "ANTHROPIC_API_KEY",
         "google": "GEMINI_API_KEY",
     }
     assert told == {name: keys.get(name, "") for name in PROVIDERS}

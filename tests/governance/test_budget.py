@@ -270,11 +270,14 @@ async def test_a_provider_that_counts_nothing_leaves_zeros() -> None:
 
 
 async def test_a_model_without_a_price_is_not_asked_under_a_limit_in_dollars() -> None:
-    """The limit would not hold. `warn` limits nothing, so it may."""
+    """The limit would not hold. Refused while building, or once the model is chosen; `warn` limits nothing."""
     prices = Prices({"gpt-5": Price(input=1.0, output=1.0)})
     model = ScriptedModel("fine", usage=USED)
+    budget = Budget(turn=Limit(usd=1.0), prices=prices)
+    with pytest.raises(ConfigurationError, match="'scripted:script' has no price"):
+        Agent(model, features=[budget])
     with pytest.raises(FeatureFailed, match="'scripted:script' has no price"):
-        await turn(Agent(model, features=[Budget(turn=Limit(usd=1.0), prices=prices)]))
+        await turn(Agent(lambda _: model, features=[budget]))
     assert model.requests == []
     result = await turn(Agent(model, features=[Budget(turn=Limit(usd=1.0), prices=prices, then="warn")]))
     assert (result.text, bodies(result, Ticked)[0].estimated_usd) == ("fine", None)

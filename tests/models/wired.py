@@ -11,13 +11,15 @@ from onrecord.models.chunks import Chunk
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Request, Wire
+from onrecord.providers.google.cards import google_card
+from onrecord.providers.google.project import GoogleProjection
 from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.project import ChatProjection
 from onrecord.testing import ScriptedModel
 from tests.models.merging import MergingWire
 from tests.models.requests import CARD
 
-__all__ = ("WiredModel", "chat", "merging")
+__all__ = ("WiredModel", "chat", "gemini", "merging")
 
 
 class WiredModel(ScriptedModel):
@@ -53,3 +55,9 @@ def merging(*answers: Any, **about: Any) -> WiredModel:
     given = {name: about.pop(name) for name in ("usage", "judge") if name in about}
     card = replace(CARD, provider="merging", model="merging", protocol="merging", **about)
     return WiredModel(MergingWire(), *answers, card=card, **given)
+
+
+def gemini(*answers: Any) -> WiredModel:
+    """Google's wire for a model that signs its calls."""
+    card, dialect = google_card("gemini-3.8-flash")
+    return WiredModel(GoogleProjection(card, dialect), *answers, card=card)

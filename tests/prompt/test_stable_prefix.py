@@ -22,7 +22,7 @@ from onrecord.record.receipts import Receipt
 from onrecord.session.codec import dumps_session, loads_session
 from onrecord.session.session import Session
 from onrecord.testing import reply
-from tests.models.wired import WiredModel, chat, merging
+from tests.models.wired import WiredModel, chat, gemini, merging
 from tests.turn.acting import bodies, call, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -42,6 +42,11 @@ def part(text: str) -> dict[str, Any]:
     return {"text": text}
 
 
+def signed(text: str) -> dict[str, Any]:
+    """A part that Google wants back as it came."""
+    return {"text": text, "thoughtSignature": "s"}
+
+
 class Wired(NamedTuple):
     """A wire that takes part, by a line below: a model, a native item of its own, and what it writes for a mark."""
 
@@ -52,7 +57,7 @@ class Wired(NamedTuple):
 
 
 MERGING = Wired("merging", merging, part, MARK)
-WIRES = (Wired("chat", chat, chat_item), MERGING)
+WIRES = (Wired("chat", chat, chat_item), Wired("google", gemini, signed), MERGING)
 
 
 def played(wire: Wired, number: int) -> tuple[list[Any], Any]:

@@ -15,12 +15,12 @@ CANARY = "the-secret-words-of-a-person"
 FIELD_OF = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
-def event(type: str, **fields: Any) -> bytes:
+def event(kind: str, **fields: Any) -> bytes:
     """One event without blanks, as the vendor writes it: the parser's short way is for these."""
-    return json.dumps({"type": type, **fields}, separators=(",", ":")).encode()
+    return json.dumps({"type": kind, **fields}, separators=(",", ":")).encode()
 
 
-def begin(id: str = "msg_1", **usage: int) -> bytes:
+def begin(id: str = "msg_1", **usage: Any) -> bytes:
     """The beginning of a reply."""
     message = {"id": id, "type": "message", "role": "assistant", "model": "m-1", "content": []}
     return event("message_start", message=message | {"usage": usage or {"input_tokens": 10, "output_tokens": 1}})
@@ -31,10 +31,10 @@ def start(index: int, **block: Any) -> bytes:
     return event("content_block_start", index=index, content_block=block)
 
 
-def delta(index: int, type: str, value: Any = None, **fields: Any) -> bytes:
+def delta(index: int, kind: str, value: Any = None, **fields: Any) -> bytes:
     """Something added to a block."""
-    words = {FIELD_OF[type]: value} if type in FIELD_OF else {}
-    return event("content_block_delta", index=index, delta={"type": type, **words, **fields})
+    words = {FIELD_OF[kind]: value} if kind in FIELD_OF else {}
+    return event("content_block_delta", index=index, delta={"type": kind, **words, **fields})
 
 
 def stop(index: int) -> bytes:
@@ -63,10 +63,10 @@ def thought(index: int, *words: str, signature: str = "sig") -> tuple[bytes, ...
     return start(index, type="thinking", thinking="", signature=""), *pieces, signed, stop(index)
 
 
-def called(index: int, id: str, name: str, *parts: str, type: str = "tool_use", **fields: Any) -> tuple[bytes, ...]:
+def called(index: int, id: str, name: str, *parts: str, kind: str = "tool_use", **fields: Any) -> tuple[bytes, ...]:
     """A call."""
     pieces = (delta(index, "input_json_delta", one) for one in parts)
-    return start(index, type=type, id=id, name=name, input={}, **fields), *pieces, stop(index)
+    return start(index, type=kind, id=id, name=name, input={}, **fields), *pieces, stop(index)
 
 
 def reply(*blocks: tuple[bytes, ...], reason: str = "end_turn", **usage: Any) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -9,6 +10,7 @@ from onrecord.conversation.messages import ContextMessage, Unit
 from onrecord.conversation.render import context_text
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request
+from onrecord.models.unit_bytes import in_words
 from onrecord.providers.anthropic.cards import Rules, anthropic_card, rules_of
 from onrecord.providers.anthropic.project import AnthropicProjection
 from tests.models import fresh
@@ -52,7 +54,7 @@ def fresh_body(wire: AnthropicProjection, asked: Request) -> bytes:
     for at, (unit, index) in enumerate([*shown, (None, None)]):
         if at == turn_at and (parts := fresh._turn_parts(asked, by_place["turn"])):
             leading = False
-            runs += wire.user(parts)
+            runs += wire.user(in_words(parts, wire) if asked.view.stand_ins else parts)
         if unit is None:
             break
         if leading and isinstance(unit, ContextMessage) and unit.authority != "data":
@@ -93,7 +95,7 @@ def check_rules(body: bytes) -> None:
     entries = json.loads(body)["messages"]
     roles = [entry["role"] for entry in entries]
     assert roles[0] == roles[-1] == "user"
-    assert all(one != other for one, other in zip(roles, roles[1:], strict=False))
+    assert all(one != other for one, other in itertools.pairwise(roles))
     due: list[str] = []
     marks = body.count(b'"cache_control"')
     assert marks <= 4

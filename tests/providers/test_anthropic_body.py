@@ -188,7 +188,7 @@ def test_thinking_is_asked_for_as_the_model_takes_it(model: str, wanted: Any, se
 
 
 @pytest.mark.parametrize(
-    ("model", "wanted", "type"),
+    ("model", "wanted", "sort"),
     [
         ("claude-opus-5-5", None, "adaptive"),
         ("claude-fable-5-1", "low", "adaptive"),
@@ -196,11 +196,11 @@ def test_thinking_is_asked_for_as_the_model_takes_it(model: str, wanted: Any, se
     ],
 )
 def test_where_thinking_is_tied_to_what_came_before_it_is_dropped_and_not_refused(
-    model: str, wanted: Any, type: str
+    model: str, wanted: Any, sort: str
 ) -> None:
     """Windows, swapped results and other tools change what came before."""
     sent = body_of(asks(thinking=wanted), projection(model))["thinking"]
-    assert sent["type"] == type
+    assert sent["type"] == sort
     assert sent["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
 
 

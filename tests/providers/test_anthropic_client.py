@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import pytest_asyncio
@@ -14,11 +14,11 @@ from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.chunks import Attempted, Chunk, CitationChunk, Finished, NativeItem, SearchChunk, TextChunk
 from onrecord.models.names import model_named
-from onrecord.models.request import Settings
+from onrecord.models.request import HeadMarks, Settings, Span, View
 from onrecord.models.retry import Reliable
 from onrecord.providers.anthropic import AnthropicModel, anthropic
 from onrecord.testing.conformance.model import ModelCallsTools, ModelConformance, ModelFails
-from tests.models.requests import request, user
+from tests.models.requests import request, system, user
 from tests.net.loopback import Loopback, Peer, answering, serving
 from tests.providers.anthropic_events import begin, called, delta, ended, event, reply, start, stop, text, thought
 from tests.providers.anthropic_server import (
@@ -177,7 +177,7 @@ def test_a_name_without_a_model_and_an_address_that_is_none_are_refused() -> Non
 
 
 @pytest.mark.parametrize(
-    ("code", "type", "kind"),
+    ("code", "name", "kind"),
     [
         (400, "invalid_request_error", "invalid"),
         (401, "authentication_error", "auth"),
@@ -190,12 +190,12 @@ def test_a_name_without_a_model_and_an_address_that_is_none_are_refused() -> Non
         (529, "overloaded_error", "overload"),
     ],
 )
-async def test_a_failed_status_is_told_by_the_table(code: int, type: str, kind: str) -> None:
+async def test_a_failed_status_is_told_by_the_table(code: int, name: str, kind: str) -> None:
     """With the vendor's own type and nothing else of the body."""
-    body = json.dumps({"type": "error", "error": {"type": type, "message": "the-secret-words"}})
+    body = json.dumps({"type": "error", "error": {"type": name, "message": "the-secret-words"}})
     error = await failure(answering(status(code, "Retry-After: 7", body=body)))
     assert (error.kind, error.status, error.provider, error.retry_after) == (kind, code, "anthropic", 7.0)
-    assert str(error) == f"anthropic answered with status {code} ({type})"
+    assert str(error) == f"anthropic answered with status {code} ({name})"
 
 
 async def test_a_prompt_that_is_too_long_is_told_as_such() -> None:
@@ -244,7 +244,7 @@ async def test_a_server_that_does_not_stream_is_read_as_a_whole() -> None:
 
 SEARCHING = request(user("hi"), settings=Settings(search=True))
 CITED = {"type": "web_search_result_location", "url": "https://e.test/a", "title": "A"}
-ASKED = called(0, "s1", "web_search", '{"query":"x"}', type="server_tool_use")
+ASKED = called(0, "s1", "web_search", '{"query":"x"}', kind="server_tool_use")
 FOUND = (start(0, type="web_search_tool_result", tool_use_id="s1", content=[{"url": "https://e.test/a"}]), stop(0))
 PAUSES = reply(text(1, "I look. "), ASKED, reason="pause_turn", output_tokens=5)
 GOES_ON = reply(
@@ -276,6 +276,21 @@ async def test_a_reply_that_pauses_is_continued_and_comes_out_as_one() -> None:
     assert kinds == ["text", "server_tool_use", "web_search_tool_result", "text"]
     assert chunks[-1] == Finished(finish="stop", model="m-1", usage=Usage(input_tokens=20, output_tokens=12))
     assert len([one for one in chunks if isinstance(one, Finished)]) == 1
+
+
+async def test_a_reply_that_pauses_is_continued_with_the_marks_of_its_request() -> None:
+    """Also of one with more marks than the vendor takes, or with marks that last."""
+    talk = [user("hi", id=f"u{n}") for n in range(6)]
+    lasts: tuple[Literal["short", "long"], ...] = ("short", "long")
+    for ttl in lasts:
+        view = View(spans=(Span(0, 6),), marks=(0, 1, 2, 3, 4, 5), head=HeadMarks(system=1, tools=True, ttl=ttl))
+        asked = request(*talk, view=view, settings=Settings(search=True), pieces=(system("Be kind."),))
+        async with serving(each(answer(*PAUSES), answer(*GOES_ON))) as server:
+            await ask(model_at(server), asked)
+            first, second = (json.loads(sent.body) for sent in server.requests)
+        assert second["messages"][:-1] == first["messages"]
+        assert {**first, "messages": 0} == {**second, "messages": 0}
+        assert json.dumps(second).count("cache_control") == 4
 
 
 async def test_a_reply_that_pauses_without_end_is_cut() -> None:

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from onrecord.models.chunks import NativeItem
-from onrecord.providers.anthropic.content import replayable
+from onrecord.providers.anthropic.content_blocks import replayable
 from tests.providers.anthropic_events import (
     called,
     delta,
@@ -57,7 +57,7 @@ def test_a_block_that_came_whole_goes_back_to_the_byte() -> None:
     whole = (
         b'{"type":"content_block_start","index":0,"content_block":%b}' % sealed,
         stop(0),
-        *called(1, "s1", "web_search", "{}", type="server_tool_use"),
+        *called(1, "s1", "web_search", "{}", kind="server_tool_use"),
         b'{"type":"content_block_start","index":2,"content_block":%b}' % FOUND,
         stop(2),
         *text(3, "a"),
@@ -105,7 +105,7 @@ def test_thinking_searches_and_summaries_are_nothing_that_others_miss() -> None:
         delta(4, "compaction_delta", content="summary"), stop(4),
     )  # fmt: skip
     whole = (
-        *thought(0, "hm"), *called(1, "s1", "web_search", "{}", type="server_tool_use"),
+        *thought(0, "hm"), *called(1, "s1", "web_search", "{}", kind="server_tool_use"),
         b'{"type":"content_block_start","index":2,"content_block":%b}' % FOUND, stop(2), *text(3, "a"), *compacted,
     )  # fmt: skip
     held = items(whole)
@@ -117,7 +117,7 @@ def test_thinking_searches_and_summaries_are_nothing_that_others_miss() -> None:
 
 def test_what_the_provider_ran_and_what_nobody_knows_is_named_once() -> None:
     """By its type, never by its content; a name that is none of a type is not repeated."""
-    ran = called(0, "s1", "bash_code_execution", '{"command":"x"}', type="server_tool_use")
+    ran = called(0, "s1", "bash_code_execution", '{"command":"x"}', kind="server_tool_use")
     result = (start(1, type="bash_code_execution_tool_result", tool_use_id="s1", content={}), stop(1))
     future = (start(2, type="dream", scene="x"), delta(2, "dream_delta", scene="y", place={"a": 1}), stop(2))
     odd = (start(3, type="A secret: 4711"), stop(3))

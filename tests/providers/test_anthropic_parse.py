@@ -12,7 +12,7 @@ from onrecord.conversation.usage import FINISHES, Usage
 from onrecord.errors import ModelError
 from onrecord.models.chunks import CallChunk, CitationChunk, Finished, SearchChunk, TextChunk, ThinkingChunk
 from onrecord.net.sse import ErrorEvent
-from onrecord.providers.anthropic.events import FINISH_OF, PAUSED
+from onrecord.providers.anthropic.message_events import FINISH_OF, PAUSED
 from onrecord.providers.anthropic.parse import Parser
 from tests.providers.anthropic_events import (
     CANARY,
@@ -147,7 +147,7 @@ def test_a_call_without_a_name_is_refused() -> None:
 
 def test_a_search_tells_how_it_goes() -> None:
     """Asked, running, done or failed, under one id; it is no call."""
-    asked = called(0, "s1", "web_search", '{"query":"x"}', type="server_tool_use")
+    asked = called(0, "s1", "web_search", '{"query":"x"}', kind="server_tool_use")
     for content, status in (([FOUND], "completed"), ({"type": "web_search_tool_result_error"}, "failed")):
         result = (start(1, type="web_search_tool_result", tool_use_id="s1", content=content), stop(1))
         chunks = read(*reply(asked, result, text(2, "a")))
@@ -162,7 +162,12 @@ def test_a_search_tells_how_it_goes() -> None:
 
 def test_usage_counts_what_was_cached_as_input_and_thinking_as_output() -> None:
     """Of beginning and end the larger counts: each counts everything so far."""
-    counts = {"input_tokens": 3, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100, "output_tokens": 1}
+    counts: dict[str, Any] = {
+        "input_tokens": 3,
+        "cache_creation_input_tokens": 20,
+        "cache_read_input_tokens": 100,
+        "output_tokens": 1,
+    }
     usage = end_of(
         begin(**counts),
         *text(0, "a"),

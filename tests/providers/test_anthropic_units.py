@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Audio, File, Image, Part, Refusal, Text, Thinking
-from onrecord.conversation.messages import Note, Unit
+from onrecord.conversation.messages import Message, Note, Unit
 from onrecord.models.lanes import portable_id
 from onrecord.providers.anthropic.cards import PROTOCOL, anthropic_card, rules_of
 from onrecord.providers.anthropic.project import AnthropicProjection
@@ -248,7 +248,13 @@ def test_thinking_begins_its_entry_whatever_was_said_before() -> None:
     line = settled("v", "Welcome.")
     thinks = settled("r", "a", continuation=native(THOUGHT, SAID, protocol=PROTOCOL, scope=""))
     plain = settled("p", "b")
-    talk = [user("hi"), said(line, id="a0"), said(thinks, id="a1"), said(plain, id="a2"), said(thinks, id="a3")]
+    talk: list[Message] = [
+        user("hi"),
+        said(line, id="a0"),
+        said(thinks, id="a1"),
+        said(plain, id="a2"),
+        said(thinks, id="a3"),
+    ]
     assert words(request(*talk)) == [
         "user: hi", "assistant: Welcome.", "user: (continue)", "assistant: thinking | a | b", "user: (continue)",
         "assistant: thinking | a", "user: (continue)",

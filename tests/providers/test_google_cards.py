@@ -20,6 +20,7 @@ CARDS: dict[str, tuple[dict[str, Any], Dialect]] = {
         {"thinking": "none", "hosted_search": False, "context_tokens": 2 * MILLION, "output_tokens": 8_192},
         Dialect(),
     ),
+    "gemini-1.0-pro": ({"context_tokens": 32_768, "output_tokens": 8_192, "hosted_search": False}, Dialect()),
     "gemini-2.0-flash": (
         {"thinking": "none", "hosted_search": True, "context_tokens": MILLION, "output_tokens": 8_192}, OLD,
     ),

@@ -298,6 +298,20 @@ def test_what_is_not_of_the_protocol_is_an_error(data: bytes) -> None:
     assert (error.kind, str(error)) == ("invalid", "acme sent an event that is not of its protocol")
 
 
+@pytest.mark.parametrize("part", [b'{"text":"\xff"}', b'{"text":5}', b'{"functionCall":[]}', b"7", b"null"])
+def test_a_part_that_is_not_of_the_protocol_is_an_error(part: bytes) -> None:
+    """What cannot be read might have been the answer."""
+    error = failure(event(CANARY), b'{"candidates":[{"content":{"parts":[%b]}}]}' % part, STOP)
+    assert (error.kind, str(error)) == ("invalid", "acme sent a part that is not of its protocol")
+
+
+@pytest.mark.parametrize("field", [b'"groundingMetadata":{"webSearchQueries":["\xff"]}', b'"novel":"\xff"'])
+def test_no_unicode_beside_the_words_costs_no_word(field: bytes) -> None:
+    """It is not read as words."""
+    raw = b'{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP",%b}]}' % field
+    assert read(raw) == [TextChunk("a"), Finished(finish="stop")]
+
+
 # ---- answers that are no stream ---------------------------------------------------------------------------------
 
 

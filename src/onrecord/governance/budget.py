@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from onrecord.conversation.messages import Round
 from onrecord.errors import ConfigurationError, FeatureFailed, LimitReached
 from onrecord.governance.ledger import LEDGER, Ledger, LimitHit, Per, Spent, Ticked, Unpaid, What
+from onrecord.models.model import ModelCard
 from onrecord.models.prices import Prices
 from onrecord.models.request import Request
 from onrecord.session.codec import slot_value
@@ -22,8 +23,10 @@ from onrecord.turn.turn import Turn
 
 __all__ = ("Budget", "Limit", "spent")
 
-FIRST = SLOTS["request"]["CHOOSE"] - 50
-"""Before anything else may spend: a window, say."""
+EARLY = SLOTS["request"]["CHOOSE"] + 50
+"""Once the model is chosen, and before anything else may spend: a window, say."""
+
+PRICE_HINT = "add it to prices=; the key '' is for all others"
 
 _NAMES: dict[What, str] = {"max_cost": "cost-budget", "max_tokens": "token-budget", "max_seconds": "time-budget"}
 
@@ -71,8 +74,8 @@ class Budget(_Limits, frozen=True, kw_only=True):
     ``warn``, which only files the entry. A running call is never cut off, and a paid answer is always delivered.
     ``rounds_strict``: LimitReached also when a turn has used up its rounds and still asks for tools.
 
-    ConfigurationError for a limit in dollars without prices, or in seconds for a session. FeatureFailed when a model
-    without a price is to be asked under a limit in dollars.
+    ConfigurationError for a limit in dollars without prices, or without that of the agent's model, and for one in
+    seconds of a session. FeatureFailed when a model that is chosen later has no price under a limit in dollars.
     """
 
     session: Limit = NO_LIMIT
@@ -102,6 +105,8 @@ class Budget(_Limits, frozen=True, kw_only=True):
         return self.turn.usd is not None or self.session.usd is not None
 
     def hooks(self, spec: AgentSpec) -> Hooks:
+        if spec.card is not None and (told := self._without_price(spec.card)):
+            raise ConfigurationError(told, hint=PRICE_HINT)
         about: dict[str, Any] = {"then": self.then}
         for per, limit in (("turn", self.turn), ("session", self.session)):
             about |= {
@@ -109,7 +114,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
             }
         return Hooks(
             on_request=self.before_call, on_reply=self.after_reply, on_settle=self.at_the_end,
-            order={"request": FIRST}, purposes=frozenset({"speak", "wrap_up", "judge"}), folds=(LEDGER,),
+            order={"request": EARLY}, purposes=frozenset({"speak", "wrap_up", "judge"}), folds=(LEDGER,),
             bodies=(Ticked, LimitHit), manifest={"budget": about},
         )  # fmt: skip
 
@@ -124,7 +129,8 @@ class Budget(_Limits, frozen=True, kw_only=True):
             raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
         if why:
             return Stop(why)
-        self._check_price(request)
+        if told := self._without_price(request.model.card):
+            raise FeatureFailed(self.name, "request", told, hint=PRICE_HINT)
         return request
 
     async def after_reply(self, turn: Turn, held: Round) -> Round:
@@ -169,15 +175,13 @@ class Budget(_Limits, frozen=True, kw_only=True):
         filed = replace(ticked, cumulative=in_turn.plus(ticked), session=ledger.in_session.plus(ticked))
         turn.note(filed, where=call.where, cause=call.n if call.turn == turn.id else None)
 
-    def _check_price(self, request: Request) -> None:
-        card = request.model.card
+    def _without_price(self, card: ModelCard) -> str:
+        """Why a limit in dollars would not hold for this model; empty when it would, or there is none."""
         if self.then == "warn" or not self._limits_usd or self.prices is None:
-            return
-        if self.prices.of(card.provider, card.model) is None:
-            raise FeatureFailed(
-                self.name, "request", f"model {card.name!r} has no price, so a limit in dollars would not hold",
-                hint="add it to prices=; the key '' is for all others",
-            )  # fmt: skip
+            return ""
+        if self.prices.of(card.provider, card.model) is not None:
+            return ""
+        return f"model {card.name!r} has no price, so a limit in dollars would not hold"
 
 
 def _pairs(budget: Budget) -> tuple[tuple[Per, Limit], tuple[Per, Limit]]:

@@ -53,9 +53,9 @@ _NO_MODEL = _any(
     r"no such model", r"unknown model",
 )  # fmt: skip
 _BAD_KEY = _any(
-    r"(invalid|incorrect|missing|no)[ _](api|auth)[ _-]?(key|token)", r"invalid_api_key", r"unauthori[sz]ed",
+    r"(invalid|incorrect|missing|no)[ _](api|auth)[ _-]?(key|token)|unauthori[sz]ed",
     r"api[ _]key[ _](is[ _])?(not[ _]valid|invalid|not[ _]found|expired|missing)",
-)  # fmt: skip
+)
 _CONTENT = _any(
     r"content[ _-]?filter", r"content[ _-]?policy", r"\bsafety\b", r"\bblocked\b", r"\brefus(al|ed to)", r"moderation"
 )
@@ -376,12 +376,10 @@ def _words(held: Json) -> str:
 def _code(held: Json) -> str:
     """The provider's short name for an error; a number, which is mostly the status once more, where there is none."""
     found = _object(held)
-    if not isinstance(found, dict):
-        return ""
-    values = [found.get(name) for name in ("code", "type", "status")]
-    named = [value for value in values if isinstance(value, str)]
-    numbers = [str(value) for value in values if isinstance(value, int) and not isinstance(value, bool)]
-    return next((value for value in (*named, *numbers) if _CODE.match(value)), "")
+    values = [found.get(name) for name in ("code", "type", "status")] if isinstance(found, dict) else []
+    values.sort(key=lambda value: not isinstance(value, str))
+    told = (str(value) for value in values if isinstance(value, (str, int)) and not isinstance(value, bool))
+    return next((value for value in told if _CODE.match(value)), "")
 
 
 def _parameter(held: Json) -> str:

@@ -81,17 +81,7 @@ class EventParser:
             held += memoryview(piece)[end + 2 :]
         if len(piece) > self._limit:
             self._check_each(piece)
-        if piece.startswith(_DATA):
-            # One `data: ` line per event and nothing else is what most servers send: three calls into C read it all.
-            events = piece[6:end].split(b"\n\ndata: ")
-            if piece.count(b"\n", 0, end) == 2 * (len(events) - 1) and b"" not in events:
-                return events
-        elif piece.startswith(_EVENT):
-            # A name and one line of data for each event, as other servers send them: one call reads it all.
-            events = _NAMED(piece, 0, end)
-            if piece.count(b"\n", 0, end) == 3 * len(events) - 2:
-                return events
-        return _read_blocks(piece[:end])
+        return _read_plain(piece, end) or _read_blocks(piece[:end])
 
     def close(self) -> list[bytes]:
         """What is left at the proper end of the stream: servers often leave out the last blank line."""
@@ -125,6 +115,21 @@ class EventParser:
             if end - start > self._limit:
                 raise EventTooLarge(self._limit)
             start = end + 2
+
+
+def _read_plain(piece: bytes, end: int) -> list[bytes]:
+    """The events of what most servers send, in a few calls into C; none for what is of any other shape."""
+    if piece.startswith(_DATA):
+        # One `data: ` line per event and nothing else.
+        events = piece[6:end].split(b"\n\ndata: ")
+        if piece.count(b"\n", 0, end) == 2 * (len(events) - 1) and b"" not in events:
+            return events
+    elif piece.startswith(_EVENT):
+        # A name before each such line.
+        events = _NAMED(piece, 0, end)
+        if piece.count(b"\n", 0, end) == 3 * len(events) - 2:
+            return events
+    return []
 
 
 def _read_blocks(text: bytes) -> list[bytes]:

@@ -8,7 +8,7 @@ from msgspec import UNSET, DecodeError, Raw
 
 from onrecord.conversation.content import Citation
 from onrecord.jsonio import dumps, loads, read_object
-from onrecord.providers.anthropic.events import Delta, Head, read_fields, read_head, read_source
+from onrecord.providers.anthropic.message_events import Delta, Head, read_fields, read_head, read_source
 
 __all__ = ("Block",)
 

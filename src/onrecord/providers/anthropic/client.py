@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from copy import copy
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -24,7 +25,7 @@ from onrecord.providers.anthropic.cards import (
     anthropic_card,
     rules_of,
 )
-from onrecord.providers.anthropic.events import PAUSED
+from onrecord.providers.anthropic.message_events import PAUSED
 from onrecord.providers.anthropic.parse import Parser
 from onrecord.providers.anthropic.project import AnthropicProjection
 from onrecord.providers.api_keys import Key, merged_headers
@@ -61,11 +62,19 @@ class AnthropicModel(HttpModel):
     ) -> None:
         rules = rules or rules_of(card.model)
         ours = {"anthropic-version": VERSION} | ({"anthropic-beta": BINDING} if rules.binds else {})
-        projection = AnthropicProjection(card, rules)
-        super().__init__(card, projection, key=key, headers=_with_betas(ours, headers or {}), silence_s=silence_s)
-        self._messages = projection
+        super().__init__(
+            card,
+            AnthropicProjection(card, rules),
+            key=key,
+            headers=_with_betas(ours, headers or {}),
+            silence_s=silence_s,
+        )
+        self._rules = rules
         self._url = self._base + "/messages"
         self.resumes = False
+
+    def projected(self, card: ModelCard, /) -> AnthropicProjection:
+        return AnthropicProjection(card, self._rules)
 
     def address(self) -> str:
         return self._url
@@ -81,7 +90,9 @@ class AnthropicModel(HttpModel):
 
     async def _resuming(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """The reply, continued as often as its sender pauses: one text, one continuation, all that was used."""
-        wire = request.wire or self.wire(request)
+        found, shown = self._as_learned(request)
+        projection = cast("AnthropicProjection", found)
+        wire = request.wire or projection.wire(shown)
         asked, said, usage, reached, ended = replace(request, wire=wire), 0, Usage(), False, Finished()
         items: list[bytes] = []
         source = copy(self)
@@ -98,10 +109,8 @@ class AnthropicModel(HttpModel):
                             said += len(chunk.text)
                         elif type(chunk) is NativeItem:
                             items.append(bytes(chunk.raw))
-                        elif type(chunk) is CitationChunk and before:
-                            chunk = _moved(chunk, before)  # noqa: PLW2901
                         reached = True
-                        yield chunk
+                        yield _moved(chunk, before) if before and type(chunk) is CitationChunk else chunk
             except ModelError as error:
                 error.started = error.started or reached
                 raise
@@ -111,12 +120,8 @@ class AnthropicModel(HttpModel):
             if not items:  # nothing to go on from
                 ended = replace(ended, finish="length")
                 break
-            asked = replace(request, wire=self._messages.resumed(request, wire, items))
+            asked = replace(request, wire=projection.resumed(shown, wire, items))
         yield replace(ended, usage=usage if usage != Usage() else ended.usage)
-
-    def _signed(self, own: Mapping[str, str]) -> dict[str, str]:
-        headers = merged_headers(self._headers, own)
-        return headers if "Authorization" in headers else super()._signed(own)
 
 
 def _moved(chunk: CitationChunk, by: int) -> CitationChunk:

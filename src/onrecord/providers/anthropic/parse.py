@@ -21,7 +21,7 @@ from onrecord.models.chunks import (
 from onrecord.models.classify_errors import stream_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.anthropic.blocks import Block
-from onrecord.providers.anthropic.events import (
+from onrecord.providers.anthropic.message_events import (
     DELTAS,
     FINISH_OF,
     PAUSED,
@@ -36,7 +36,7 @@ from onrecord.providers.anthropic.events import (
     read_string,
     with_status,
 )
-from onrecord.providers.anthropic.reply import Blocks, Odd
+from onrecord.providers.anthropic.reply_blocks import Blocks, Odd
 
 __all__ = ("Parser",)
 

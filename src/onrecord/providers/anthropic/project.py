@@ -8,13 +8,15 @@ from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round, Unit
 from onrecord.jsonio import Json, dumps, read_object
+from onrecord.models.lanes import UnitEncoder
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import HeadMarks, Piece, Request, Span, Wire
+from onrecord.models.written_forms import schema_text
 from onrecord.providers.anthropic.cards import Rules
-from onrecord.providers.anthropic.content import is_blank, replayable
-from onrecord.providers.anthropic.units import BY_MODEL, END, NOTHING_SHOWN, AnthropicUnits, text_bytes
-from onrecord.providers.anthropic.wishes import Wishes, schema_text, wants_thinking
+from onrecord.providers.anthropic.content_blocks import is_blank, replayable
+from onrecord.providers.anthropic.units import BY_MODEL, END, NOTHING_SHOWN, USER, AnthropicUnits, text_bytes
+from onrecord.providers.anthropic.wishes import Wishes, wants_thinking
 
 __all__ = ("MARKS", "AnthropicProjection")
 
@@ -34,7 +36,7 @@ class AnthropicProjection(AnthropicUnits, Projection):
 
     hoists = True
 
-    def __init__(self, card: ModelCard, rules: Rules = Rules(), *, lasting: bool = False) -> None:  # noqa: B008
+    def __init__(self, card: ModelCard, rules: Rules = Rules(), *, lasting: bool = False) -> None:  # noqa: B008 - immutable
         self.card, self.rules = card, rules
         self.wishes = Wishes(card, rules)
         self.profile = (card.images, card.files)
@@ -51,10 +53,7 @@ class AnthropicProjection(AnthropicUnits, Projection):
 
     def wire(self, request: Request, /) -> Wire:
         """See `Projection.wire`; of more marks than the vendor takes, the last ones in the body stay."""
-        view = request.view
-        if view.marks and (kept := self._kept(request)) != view.marks:
-            request = replace(request, view=replace(view, marks=kept))
-        return super(AnthropicProjection, self._for(request)).wire(request)
+        return super(AnthropicProjection, self._for(request)).wire(self._marked(request))
 
     def sent(self, request: Request, /) -> None:
         super(AnthropicProjection, self._for(request)).sent(request)
@@ -68,10 +67,15 @@ class AnthropicProjection(AnthropicUnits, Projection):
             self._lasting = AnthropicProjection(self.card, self.rules, lasting=True)
         return self._lasting
 
-    def _kept(self, request: Request) -> tuple[int, ...]:
-        units = request.conversation.units
-        ends = (at for at in sorted(set(request.view.marks)) if at < len(units) and _ends_with_user(units[at]))
-        return tuple(ends)[-MARKS:]
+    def _marked(self, request: Request) -> Request:
+        """The request with the marks of units that are set, at most as many as the vendor takes."""
+        view, units = request.view, request.conversation.units
+        if not view.marks:
+            return request
+        encoder = self.encoder(view)
+        places = (at for at in sorted(set(view.marks)) if at < len(units))
+        kept = tuple(at for at in places if _ends_with_user(units[at], encoder, request.scope))[-MARKS:]
+        return request if kept == view.marks else replace(request, view=replace(view, marks=kept))
 
     def _head_marks(self, request: Request) -> tuple[int, bool]:
         """After so many system pieces, and after the tools, as far as the marks of units leave room."""
@@ -96,9 +100,11 @@ class AnthropicProjection(AnthropicUnits, Projection):
 
     def resumed(self, request: Request, wire: Wire, items: Sequence[bytes]) -> Wire:
         """The body of a request whose reply paused, with what the model said so far as its last entry."""
-        _, tail = self._for(request).frame(request, (), empty=False)
+        _, tail = self._for(request).frame(self._marked(request), (), empty=False)
+        if not (body := wire.body).endswith(tail):  # of a card that is no longer this one
+            body = self.wire(request).body
         said = b"," + BY_MODEL + b",".join(items) + END
-        return Wire(body=wire.body.removesuffix(tail) + said + tail, stable_until=wire.stable_until)
+        return Wire(body=body.removesuffix(tail) + said + tail, stable_until=wire.stable_until)
 
     def _head(self, system: tuple[str, ...], marked: int) -> bytes:
         key = (system, marked)
@@ -138,8 +144,13 @@ def _rank(piece: Piece) -> int:
     return piece.rank
 
 
-def _ends_with_user(unit: Unit) -> bool:
-    return not isinstance(unit, Round) or bool(unit.calls or unit.revised)
+def _ends_with_user(unit: Unit, encoder: UnitEncoder, scope: str) -> bool:
+    if not isinstance(unit, Round):
+        return True
+    if not unit.revised and any(call.status != "asked" for call in unit.calls):
+        return True  # with results
+    runs = encoder.runs(unit, scope)
+    return bool(runs) and runs[-1][0] == USER
 
 
 def _may_think(wires: AnthropicProjection, request: Request) -> bool:

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Part, Text
 from onrecord.conversation.messages import Authority, Continuation, Round, ToolCall, Unit
 from onrecord.conversation.render import instruction
-from onrecord.jsonio import Json, dumps, read_object
+from onrecord.jsonio import Json, dumps
 from onrecord.models.lanes import Entries, Run
 from onrecord.models.model import ModelCard
 from onrecord.models.unit_bytes import UnitBytes, result_parts
+from onrecord.models.written_forms import arguments
 from onrecord.providers.anthropic.cards import PROTOCOL
-from onrecord.providers.anthropic.content import block_of, is_blank, refused, replayable, text_block
+from onrecord.providers.anthropic.content_blocks import block_of, is_blank, refused, replayable, text_block
 
 __all__ = (
     "BY_MODEL",
@@ -85,7 +86,8 @@ class AnthropicUnits(UnitBytes):
         text = settled.text
         half = [] if is_blank(text) else [text_bytes(text)]
         half += (
-            b'{"type":"tool_use","id":%b,"name":%b,"input":%b}' % (dumps(wire), dumps(call.name), _input(call.raw_args))
+            b'{"type":"tool_use","id":%b,"name":%b,"input":%b}'
+            % (dumps(wire), dumps(call.name), arguments(call).encode())
             for wire, call in zip(ids, calls, strict=True)
         )
         return b",".join(half)
@@ -134,8 +136,3 @@ class AnthropicUnits(UnitBytes):
 def text_bytes(text: str) -> bytes:
     """A text as a block."""
     return dumps(text_block(text))
-
-
-def _input(raw: str) -> bytes:
-    """The arguments as the model wrote them; an empty object where that is none, which the vendor would refuse."""
-    return b"{}" if read_object(raw) is None or not raw else raw.encode()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from onrecord.jsonio import Json, dumps
+from onrecord.jsonio import Json
 from onrecord.models.model import ModelCard
-from onrecord.models.request import Offer, Request, Settings, Shape
+from onrecord.models.request import Offer, Request, Settings
 from onrecord.providers.anthropic.cards import Rules
 
-__all__ = ("OWN_FIELDS", "THINKING_LEAST", "Wishes", "is_forced", "schema_text", "wants_thinking")
+__all__ = ("OWN_FIELDS", "THINKING_LEAST", "Wishes", "is_forced", "wants_thinking")
 
 OWN_FIELDS = frozenset({"model", "messages", "stream", "system"})
 MAX_TOKENS = 4096
@@ -157,14 +157,6 @@ def wants_thinking(settings: Settings) -> bool:
 def is_forced(choice: str) -> bool:
     """Whether a choice insists on a tool."""
     return choice not in {"auto", "none"}
-
-
-def schema_text(shape: Shape[Any]) -> str:
-    """What a model is told that has to keep to a shape by itself."""
-    return (
-        "Answer with one JSON object and nothing else. It must be valid against this JSON Schema:\n"
-        + dumps(shape.schema).decode()
-    )
 
 
 def _sampling(settings: Settings) -> Sequence[tuple[str, Any]]:

@@ -91,14 +91,14 @@ class FunctionCall(Struct, gc=False, rename="camel"):
 class HostedCall(Struct, gc=False, rename="camel"):
     """A tool that Google runs itself, or what it returned."""
 
-    tool_type: str = ""
+    tool_type: str | None = None
     id: str | None = None
 
 
 class Blob(Struct, gc=False, rename="camel"):
     """Media of the model's own making."""
 
-    mime_type: str = ""
+    mime_type: str | None = None
 
 
 class Part(Struct, gc=False, rename="camel"):
@@ -177,7 +177,7 @@ def read_usage(raw: Raw) -> Usage | None:
     """
     try:
         counts = _counts(raw)
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):
         return None
     if counts.prompt_token_count is None and counts.candidates_token_count is None:
         return None

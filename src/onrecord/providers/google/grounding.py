@@ -54,7 +54,7 @@ def read_grounding(raw: Raw) -> Grounding | None:
     """The metadata of a candidate; None where it is empty or of another form, which costs sources and no reply."""
     try:
         held = _decode(raw)
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):
         return None
     return held if held.web_search_queries or held.grounding_chunks or held.grounding_supports else None
 

@@ -49,9 +49,7 @@ class NativeParts:
             held = loads(raw)
         except DecodeError:
             held = None
-        if not isinstance(held, dict) or not held.keys() - {"thought"}:
-            return  # nothing in it
-        if not held.keys() - _WORDS:
+        if not isinstance(held, dict) or not held.keys() - _WORDS:  # what is no Unicode could not be stored
             if part.text:
                 self.words(part.text, bool(part.thought))
             return

@@ -30,7 +30,6 @@ from onrecord.providers.google.events import (
     Feedback,
     FunctionCall,
     HostedCall,
-    Part,
     WordsCandidate,
     WordsEvent,
     read_event,
@@ -159,7 +158,7 @@ class Parser:
             return (body,)
         try:
             return [bytes(event) for event in read_list(body)]
-        except DecodeError:
+        except (DecodeError, UnicodeDecodeError):
             raise self._error("invalid", "sent an answer that is not of its protocol") from None
 
     def _candidate(self, candidate: WordsCandidate | Candidate, out: list[Chunk]) -> None:
@@ -190,8 +189,8 @@ class Parser:
     def _part(self, raw: Raw, out: list[Chunk]) -> None:
         try:
             part = read_part(raw)
-        except DecodeError:
-            part = Part()
+        except (DecodeError, UnicodeDecodeError):
+            raise self._error("invalid", "sent a part that is not of its protocol") from None
         self._native.part(raw, part)
         if part.text:
             if part.thought:
@@ -229,7 +228,7 @@ class Parser:
             raise self._error("invalid", "sent a tool call whose arguments are no Unicode") from None
 
     def _hosted(self, call: HostedCall, status: str, out: list[Chunk]) -> None:
-        if "SEARCH" in call.tool_type.upper():
+        if call.tool_type is not None and "SEARCH" in call.tool_type.upper():
             self._searched = True
             out.append(SearchChunk(id=call.id or "search", status=status))
 

@@ -30,7 +30,6 @@ MEDIA_BELOW = "[The result is the media below.]"
 MEDIA_OF_RESULTS = "[The media of the tool results above.]"
 MOST_STOPS = 5
 _OWN_FIELDS = frozenset({"contents", "systemInstruction"})
-_MERGED = ("generationConfig", "toolConfig")
 _TAILS = 64
 
 
@@ -95,29 +94,33 @@ class GoogleProjection(Projection):
 
     def results(self, calls: Sequence[ToolCall], ids: Sequence[str], /) -> Sequence[Run]:
         told: list[bytes] = []
-        media: list[Part] = []
+        below: list[Part] = []
         for wire, call in zip(ids, calls, strict=True):
-            parts = result_parts(call)
-            response: dict[str, Json] = {"id": named} if (named := wire_id_of(wire)) else {}
-            response["name"] = call.name
-            if len(parts) == 1 and type(only := parts[0]) is Text:
-                response["response"] = {"result": only.text}
-            else:
-                text = "".join(part.text for part in parts if isinstance(part, Text))
-                others = [part for part in parts if not isinstance(part, Text) and not self.refuses(part)]
-                inside = [part for part in others if self.dialect.results_hold_media and in_results(part)]
-                below = [part for part in others if not (self.dialect.results_hold_media and in_results(part))]
-                if below and not text:
-                    text = MEDIA_BELOW
-                media += below
-                response["response"] = {"result": text}
-                if inside:
-                    response["parts"] = [media_part(part, self._base) for part in inside]
+            about: dict[str, Json] = {"id": named} if (named := wire_id_of(wire)) else {}
+            response = about | {"name": call.name} | self._response(result_parts(call), below)
             told.append(dumps({"functionResponse": response}))
         runs: list[Run] = [(RESULT, b",".join(told))]
-        if media:
-            runs += self.user((Text(MEDIA_OF_RESULTS), *media))
+        if below:
+            runs += self.user((Text(MEDIA_OF_RESULTS), *below))
         return runs
+
+    def _response(self, parts: Sequence[Part], below: list[Part]) -> dict[str, Json]:
+        """What a call returned; media that cannot stand there go ``below`` all results."""
+        if len(parts) == 1 and type(only := parts[0]) is Text:
+            return {"response": {"result": only.text}}
+        text, media, before = "", list[Json](), len(below)
+        for part in parts:
+            if isinstance(part, Text):
+                text += part.text
+            elif self.refuses(part):
+                continue
+            elif self.dialect.results_hold_media and in_results(part):
+                media.append(media_part(part, self._base))
+            else:
+                below.append(part)
+        if not text and len(below) > before:
+            text = MEDIA_BELOW
+        return {"response": {"result": text}} | ({"parts": media} if media else {})
 
     def _part(self, part: Part) -> dict[str, Json] | None:
         if isinstance(part, Text):
@@ -144,7 +147,7 @@ class GoogleProjection(Projection):
 
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
         form = self._form_of(request)
-        if form in {"json", "prompt"} and request.shape is not None:
+        if form == "prompt" and request.shape is not None:
             system = [*system, _schema_text(request.shape)]
         head, filled = self._head(system)
         if empty and not filled:

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from onrecord.models.chunks import NativeItem
 from onrecord.providers.anthropic.blocks import Block
-from onrecord.providers.anthropic.content import is_blank
+from onrecord.providers.anthropic.content_blocks import is_blank
 
 __all__ = ("Blocks", "Odd")
 

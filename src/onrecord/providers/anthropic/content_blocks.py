@@ -10,7 +10,7 @@ from msgspec import Raw
 from onrecord.conversation.content import File, Image, Part, Text
 from onrecord.jsonio import Json
 from onrecord.models.model import ModelCard
-from onrecord.providers.anthropic.events import Head, read_head
+from onrecord.providers.anthropic.message_events import Head, read_head
 
 __all__ = ("block_of", "is_blank", "is_thought", "refused", "replayable", "text_block")
 
