@@ -30,8 +30,7 @@ __all__ = (
     "waits_of",
 )
 
-READ_BYTES = 16_384
-"""How much of an error body is looked at."""
+READ_BYTES = 16_384  # how much of an error body is looked at
 
 
 def _any(*words: str) -> re.Pattern[str]:
