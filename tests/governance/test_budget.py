@@ -334,7 +334,7 @@ def test_what_is_no_limit_is_refused(bad: float) -> None:
     """By its name."""
     for name in ("usd", "tokens", "seconds"):
         with pytest.raises(ConfigurationError, match=name):
-            Limit(**{name: bad})  # type: ignore[arg-type]
+            Limit(**{name: bad})  # type: ignore[arg-type]  # numbers of any sort
 
 
 async def test_the_manifest_says_what_the_limits_are() -> None:

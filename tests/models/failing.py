@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from onrecord.errors import ErrorKind, GivenUp, ModelError
-from onrecord.models.call_rules import CallRule, Verb
+from onrecord.models.call_rules import CallRule, CallScope, Verb
 from onrecord.models.chunks import Chunk, Finished, TextChunk
 from onrecord.models.model import Model, ModelCard
 from onrecord.models.request import ProjectionIssue, Request, Wire
@@ -42,14 +42,14 @@ class Clock:
         self.at += seconds
 
 
-def error(kind: ErrorKind = "overload", status: int | None = None, **fields: object) -> ModelError:
+def error(kind: ErrorKind = "overload", status: int | None = None, **fields: Any) -> ModelError:
     """A failure of this kind."""
-    return ModelError(f"a scripted {kind}", kind=kind, status=status, provider="acme", **fields)  # type: ignore[arg-type]
+    return ModelError(f"a scripted {kind}", kind=kind, status=status, provider="acme", **fields)
 
 
-def says(text: str, **fields: object) -> list[Chunk]:
+def says(text: str, **fields: Any) -> list[Chunk]:
     """A reply of one text."""
-    return [TextChunk(text), Finished(**fields)]  # type: ignore[arg-type]
+    return [TextChunk(text), Finished(**fields)]
 
 
 class Failing:
@@ -121,3 +121,13 @@ def given_up(problem: ModelError | None) -> GivenUp:
     """The error, as the one that rules raise."""
     assert isinstance(problem, GivenUp)
     return problem
+
+
+def looking(seen: list[CallScope], then: Verb = "ok") -> CallRule:
+    """A rule that never holds, and keeps what it saw."""
+
+    def look(scope: CallScope) -> bool:
+        seen.append(scope)
+        return False
+
+    return CallRule(when=look, then=then)

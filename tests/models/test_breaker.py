@@ -14,7 +14,7 @@ from onrecord.models.chunks import Attempted, Chunk, TextChunk
 from onrecord.models.held_reply import fits_shape
 from onrecord.models.request import Reading, Request, Shape
 from onrecord.models.retry import Reliable
-from tests.models.failing import BUSY, Clock, Failing, always, drained, error, given_up, says, text_of, when
+from tests.models.failing import BUSY, Clock, Failing, always, drained, error, given_up, looking, says, text_of, when
 from tests.models.requests import request, user
 
 pytestmark = pytest.mark.unit
@@ -32,8 +32,7 @@ async def test_l137_two_failed_calls_open_the_circuit_and_two_good_ones_close_it
     clock = Clock()
     model = Failing("a", [BUSY])
     seen: list[CallScope] = []
-    look = CallRule(when=lambda s: bool(seen.append(s)), then="ok")  # type: ignore[func-returns-value]
-    reliable = alone(model, clock, TWO, look)
+    reliable = alone(model, clock, TWO, looking(seen))
 
     async def state() -> str:
         await drained(reliable)

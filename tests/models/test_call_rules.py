@@ -12,7 +12,7 @@ from onrecord.models.call_rules import CallRule, CallScope, Verb
 from onrecord.models.chunks import Attempted, CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.request import Request
 from onrecord.models.retry import Reliable
-from tests.models.failing import BUSY, Clock, Failing, always, drained, error, given_up, says, text_of, when
+from tests.models.failing import BUSY, Clock, Failing, always, drained, error, given_up, looking, says, text_of, when
 from tests.models.requests import request, user
 
 pytestmark = pytest.mark.unit
@@ -107,8 +107,8 @@ async def test_where_no_rule_holds_waits_go_on_as_without_rules() -> None:
 async def test_rules_tell_failures_apart_by_the_kinds_of_the_spec(problem: ModelError, kind: str) -> None:
     """And can look at the error itself for more."""
     seen: list[CallScope] = []
-    rule = CallRule(when=lambda s: seen.append(s) is None, then="fail_fast")  # type: ignore[func-returns-value]
-    await drained(Reliable(Failing("a", [problem]), rules=[rule]))
+    rules = looking(seen), always("fail_fast")
+    await drained(Reliable(Failing("a", [problem]), rules=rules))
     assert (seen[0].error_kind, seen[0].error) == (kind, problem)
 
 
@@ -121,10 +121,9 @@ async def test_what_a_rule_sees_of_a_call() -> None:
         clock.at += 0.25
 
     first, second = Failing("a", [slow, BUSY]), Failing("b", [BUSY], says("hi"))
-    look = CallRule(when=lambda s: bool(seen.append(s)), then="ok")  # type: ignore[func-returns-value]
     asked = request(user("q"))
-    rules = (look, CallRule(when=lambda s: s.can_switch_provider, then="retry_other"), always("retry"))
-    reliable = Reliable(first, second, rules=rules, before=[look_before(seen)], clock=clock, sleep=clock.sleep)
+    rules = (looking(seen), CallRule(when=lambda s: s.can_switch_provider, then="retry_other"), always("retry"))
+    reliable = Reliable(first, second, rules=rules, before=[looking(seen, "go_on")], clock=clock, sleep=clock.sleep)
     out, problem = await drained(reliable, asked)
     assert (problem, text_of(out)) == (None, "hi")
     told = [(s.attempt, s.provider_idx, s.current_provider, s.can_switch_provider, s.error_kind) for s in seen]
@@ -137,11 +136,6 @@ async def test_what_a_rule_sees_of_a_call() -> None:
     assert [s.attempts_per_provider for s in seen] == [{}, {"a:m": 1}, {"a:m": 1, "b:m": 1}, {"a:m": 1, "b:m": 2}]
     assert (seen[1].latency_ms, seen[0].providers_count, seen[0].has_fallback) == (250, 2, False)
     assert (seen[1].request.conversation, seen[1].breaker_states) == (asked.conversation, {})
-
-
-def look_before(seen: list[CallScope]) -> CallRule:
-    """A rule before the call that only looks."""
-    return CallRule(when=lambda s: bool(seen.append(s)), then="go_on")  # type: ignore[func-returns-value]
 
 
 async def test_a_rule_before_the_call_can_stop_it() -> None:
@@ -287,7 +281,7 @@ async def test_cancelling_ends_the_wait_of_a_rule() -> None:
     [
         {"rules": [CallRule(when=bool, then="go_on")]},
         {"before": [CallRule(when=bool, then="retry")]},
-        {"rules": [CallRule(when=bool, then="nonsense")]},  # type: ignore[arg-type]
+        {"rules": [CallRule(when=bool, then="nonsense")]},  # type: ignore[arg-type]  # no verb
         {"rules": [CallRule(when=bool, then="retry", wait_s=-1.0)]},
         {"rules": [lambda _: True]},
     ],
@@ -301,4 +295,4 @@ def test_a_rule_that_could_never_take_effect_is_refused(fields: dict[str, Any]) 
 def test_what_is_no_model_is_refused() -> None:
     """By its type."""
     with pytest.raises(ConfigurationError, match="not a int"):
-        Reliable(7)  # type: ignore[arg-type]
+        Reliable(7)  # type: ignore[arg-type]  # no model

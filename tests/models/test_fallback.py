@@ -264,7 +264,7 @@ def test_an_empty_list_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="at least one model"):
         Fallback()
     with pytest.raises(ConfigurationError, match="not a object"):
-        Fallback(object())  # type: ignore[arg-type]
+        Fallback(object())  # type: ignore[arg-type]  # no model
     with pytest.raises(ConfigurationError, match="'rate'"):
         Fallback(Failing("a"), cooldowns_s={"rate": float("nan")})
 

@@ -39,7 +39,7 @@ async def test_a_reply_that_does_not_fit_is_asked_for_again_with_what_is_wrong()
 async def test_feedback_of_the_latest_attempt_takes_the_place_of_an_earlier_one() -> None:
     """And one that cannot be made is left out."""
     model = Failing("a", says("x"), says("y"), says("z"), says('{"n":1}'))
-    broken: Any = lambda s: s.nothing  # noqa: E731
+    broken: Any = lambda s: s.nothing  # noqa: E731 - the annotation is the point
     rules = (
         CallRule(when=lambda s: s.error_kind == "schema-fail" and s.attempt == 3, then="retry", feedback=broken),
         when("schema-fail", "retry", feedback=lambda s: f"attempt {s.attempt}"),

@@ -91,4 +91,4 @@ def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="empty"):
         Prices({})
     with pytest.raises(ConfigurationError, match="'gpt-5' is a float"):
-        Prices({"gpt-5": 1.25})  # type: ignore[dict-item]
+        Prices({"gpt-5": 1.25})  # type: ignore[dict-item]  # no price
