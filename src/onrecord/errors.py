@@ -251,8 +251,6 @@ class GivenUp(ModelError):
     often a model was called. Everything else is as the cause has it.
     """
 
-    default_code = "given-up"
-
     def __init__(
         self,
         why: str,
@@ -277,7 +275,6 @@ class GivenUp(ModelError):
                 started=started or cause.started, hint=hint or cause.hint,
             )  # fmt: skip
             self.refuses = cause.refuses
-        self.code = self.default_code
         self.why, self.phase, self.label, self.attempts = why, phase, label, attempts
 
 

@@ -31,7 +31,7 @@ async def test_l190_rules_retry_what_is_transient_and_fail_the_rest() -> None:
     assert (gone.why, gone.phase, gone.label, gone.attempts, len(down.asked)) == (
         "unrecoverable", "after", "no use", 3, 3,
     )  # fmt: skip
-    assert (gone.kind, gone.status, gone.__cause__, gone.code) == ("overload", 503, BUSY, "given-up")
+    assert (gone.kind, gone.status, gone.__cause__, gone.code) == ("overload", 503, BUSY, "model-overload")
     assert [type(chunk) for chunk in out] == [Attempted, Attempted]
 
     back = Failing("a", [BUSY], [BUSY], says("hi"))
@@ -194,6 +194,17 @@ async def test_a_fallback_function_may_give_chunks_and_need_not_be_async() -> No
     ended = out[-1]
     assert isinstance(ended, Finished)
     assert (problem, text_of(out), ended.finish, ended.model) == (None, "ab", "length", "small")
+
+
+async def test_a_fallback_may_fail_as_a_model_does() -> None:
+    """With an error of its own choice, which is what is raised."""
+    mine = error("entitlement")
+
+    def fails(asked: Request, problem: ModelError) -> str:
+        raise mine
+
+    rules = [CallRule(when=lambda s: s.error is BUSY, then="fallback")]
+    assert (await drained(Reliable(Failing("a", [BUSY]), rules=rules, fallback=fails)))[1] is mine
 
 
 @pytest.mark.parametrize("bad", [lambda _r, _e: 1 / 0, lambda _r, _e: "", lambda _r, _e: 7])

@@ -259,6 +259,51 @@ async def test_each_model_may_wait_by_itself() -> None:
     assert len([c for c in out if isinstance(c, Attempted)]) == 4
 
 
+async def test_of_two_calls_that_want_to_try_the_same_model_out_one_does() -> None:
+    """Though both find that its time is over: the request is made anew for it meanwhile."""
+    clock, gate = Clock(), asyncio.Event()
+
+    class Slow(Failing):
+        left: int = 0
+
+        def extend(self, asked: Request, limit: int = 500, /) -> int:
+            self.left, left = max(0, self.left - 1), self.left
+            return left
+
+        async def stream(self, asked: Request, /) -> AsyncGenerator[Chunk, None]:
+            failing = super().stream(asked)
+            if self.asked:
+                await gate.wait()
+            async for chunk in failing:
+                yield chunk
+
+    first, second = Failing("a", [error("quota")]), Slow("b", [error("overload")], says("back"))
+    model = fallback(first, second, clock=clock)
+    await drained(model)
+    clock.at += 30
+    second.left = 2
+    calls = [asyncio.ensure_future(drained(model)) for _ in range(2)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gate.set()
+    outcomes = [await each for each in calls]
+    assert sorted(text_of(out) for out, _ in outcomes) == ["", "back"]
+    assert [problem.kind for _, problem in outcomes if problem is not None] == ["rate"]
+    assert len(second.asked) == 2
+
+
+async def test_it_encodes_ahead_for_its_first_model() -> None:
+    """As the loop asks for."""
+
+    class Lanes(Failing):
+        def extend(self, asked: Request, limit: int = 500, /) -> int:
+            return limit
+
+    asked = request(user("q"))
+    assert Fallback(Lanes("a"), Failing("b")).extend(asked, 7) == 7
+    assert Reliable(Lanes("a"), Failing("b")).extend(asked, 7) == 7
+
+
 def test_an_empty_list_is_refused() -> None:
     """And what is no model, and a cooldown that is no time."""
     with pytest.raises(ConfigurationError, match="at least one model"):

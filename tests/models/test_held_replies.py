@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from onrecord.conversation.messages import ToolCall
 from onrecord.models.call_rules import STUCK_LOOP, CallRule, CallScope, Misfit, last_validation_errors_match
-from onrecord.models.chunks import Attempted, CallChunk, Chunk, Finished, TextChunk
+from onrecord.models.chunks import Attempted, CallChunk, Chunk, Finished, TextChunk, ThinkingChunk
 from onrecord.models.held_reply import fits_shape
 from onrecord.models.request import Reading, Shape
 from onrecord.models.retry import Reliable
@@ -130,3 +131,31 @@ def test_misfits_match_by_their_words_and_place() -> None:
     assert last_validation_errors_match(scope)
     assert not last_validation_errors_match(scope, 3)
     assert not last_validation_errors_match(scope, 4)
+
+
+async def test_attempts_of_a_model_inside_are_told_while_its_reply_is_held() -> None:
+    """They are no part of it."""
+    told = Attempted(attempt=1, error="rate")
+    chunks = Reliable(Failing("a", [told, TextChunk('{"n":1}')]), validate=fits_shape).stream(
+        request(user("q"), shape=SHAPE)
+    )
+    assert [chunk async for chunk in chunks] == [told, TextChunk('{"n":1}')]
+
+
+async def test_calls_inside_an_envelope_are_calls() -> None:
+    """A shape may find some where others look for a value."""
+    found = (ToolCall(id="r/c0", wire_id="", name="f", raw_args="{}", args={}),)
+    shape: Shape[None] = Shape(
+        name="envelope", schema=SHAPE.schema, read=lambda h: Reading(text=h.text, value=None, calls=found)
+    )
+    _, problem = await drained(
+        Reliable(Failing("a", says("f()")), validate=fits_shape), request(user("q"), shape=shape)
+    )
+    assert problem is None
+
+
+async def test_reasoning_is_no_part_of_what_must_fit() -> None:
+    """Nor is it lost on the way."""
+    chunks: list[Chunk] = [ThinkingChunk("hm"), TextChunk('{"n"'), TextChunk(":1}"), Finished()]
+    out, _ = await drained(Reliable(Failing("a", chunks), validate=fits_shape), request(user("q"), shape=SHAPE))
+    assert out == chunks

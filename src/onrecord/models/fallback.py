@@ -194,12 +194,7 @@ class Fallback:
 
     def _unavailable(self) -> ModelError:
         """Why no model was asked at all."""
-        left = self.cooling
-        if not left:
-            return ModelError(
-                f"no model of {self.name} can be sent this conversation", kind="invalid", provider=self.card.provider,
-                hint="use a model whose wire carries it, or take out of the conversation what it cannot carry",
-            )  # fmt: skip
+        left = self.cooling or {self.labels[0]: PROBING_S}  # the time of one ended just now
         first = min(left, key=left.__getitem__)
         return ModelError(
             f"all models of {self.name} failed lately and are left alone", kind="rate", provider=self.name,
