@@ -15,11 +15,13 @@ from onrecord.providers.google.cards import google_card
 from onrecord.providers.google.project import GoogleProjection
 from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.project import ChatProjection
+from onrecord.providers.openai_responses.cards import responses_card
+from onrecord.providers.openai_responses.project import ResponsesProjection
 from onrecord.testing import ScriptedModel
 from tests.models.merging import MergingWire
 from tests.models.requests import CARD
 
-__all__ = ("WiredModel", "chat", "gemini", "merging")
+__all__ = ("WiredModel", "chat", "gemini", "merging", "responses")
 
 
 class WiredModel(ScriptedModel):
@@ -55,6 +57,12 @@ def merging(*answers: Any, **about: Any) -> WiredModel:
     given = {name: about.pop(name) for name in ("usage", "judge") if name in about}
     card = replace(CARD, provider="merging", model="merging", protocol="merging", **about)
     return WiredModel(MergingWire(), *answers, card=card, **given)
+
+
+def responses(*answers: Any) -> WiredModel:
+    """Responses for a model that reasons."""
+    card, dialect = responses_card("gpt-5-mini")
+    return WiredModel(ResponsesProjection(card, dialect), *answers, card=card)
 
 
 def gemini(*answers: Any) -> WiredModel:

@@ -22,7 +22,7 @@ from onrecord.record.receipts import Receipt
 from onrecord.session.codec import dumps_session, loads_session
 from onrecord.session.session import Session
 from onrecord.testing import reply
-from tests.models.wired import WiredModel, chat, gemini, merging
+from tests.models.wired import WiredModel, chat, gemini, merging, responses
 from tests.turn.acting import bodies, call, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -35,6 +35,12 @@ MARK = b',"mark":true'
 def chat_item(text: str) -> dict[str, Any]:
     """A message as a vendor of Chat Completions would want it back."""
     return {"role": "assistant", "content": text, "signature": "s"}
+
+
+def response_item(text: str) -> dict[str, Any]:
+    """An output item as Responses wants it back."""
+    said = {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "message", "id": "m", "role": "assistant", "content": [said], "phase": "final_answer"}
 
 
 def part(text: str) -> dict[str, Any]:
@@ -57,7 +63,12 @@ class Wired(NamedTuple):
 
 
 MERGING = Wired("merging", merging, part, MARK)
-WIRES = (Wired("chat", chat, chat_item), Wired("google", gemini, signed), MERGING)
+WIRES = (
+    Wired("chat", chat, chat_item),
+    Wired("responses", responses, response_item),
+    Wired("google", gemini, signed),
+    MERGING,
+)
 
 
 def played(wire: Wired, number: int) -> tuple[list[Any], Any]:

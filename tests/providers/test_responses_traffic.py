@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from onrecord.conversation.usage import Usage
-from onrecord.models.chunks import Chunk, CitationChunk, NativeItem
+from onrecord.models.chunks import Chunk, CitationChunk, NativeItem, SearchChunk
 from onrecord.net.sse import EventParser
 from onrecord.providers.openai_responses.client import openai_responses
 from onrecord.providers.openai_responses.parse import Parser
@@ -256,7 +256,7 @@ def test_what_a_recording_said_is_known(name: str) -> None:
     assert tuple(f"{one.url} {told.text[one.start : one.stop]}" for one in sources) == fact.cited
     assert told.thinking.startswith(fact.thinking)
     assert bool(told.thinking) == bool(fact.thinking)
-    assert [status for _, status in told.searches].count("completed") == fact.searches
+    assert [one.status for one in chunks if isinstance(one, SearchChunk)].count("completed") == fact.searches
     items = [bytes(one.raw) for one in chunks if isinstance(one, NativeItem)]
     assert " ".join(json.loads(item)["type"] for item in items) == fact.items
     assert len(told.lost) == fact.lost

@@ -11,19 +11,23 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.content import Audio, Image, Text
+from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import AssistantMessage, Round
 from onrecord.conversation.outgoing import CitationDelta, Delta, ReasoningDelta, SearchDelta, TextDelta
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ModelError
+from onrecord.models.learned import Learned
 from onrecord.models.model import preset
 from onrecord.models.request import Request
+from onrecord.prompt import Media
+from onrecord.providers import http_model
 from onrecord.providers.openai_responses.client import ResponsesModel
 from onrecord.testing.fakes import FakeEffects
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
 from tests.net.loopback import Loopback, Peer, Script, serving
-from tests.providers.chat_server import each
+from tests.providers.chat_server import each, status
 from tests.providers.responses_events import USAGE, called, cites, delta, done, ended, event, message, spoken, text
 from tests.providers.responses_server import HELLO, model_at, streamed
 from tests.turn.acting import Named, rounds_of, tool, turn
@@ -82,6 +86,30 @@ async def test_c7_audio_in_a_result_ends_the_turn_before_the_next_request() -> N
             await turn(Agent(model_at(server), tools=[tool(handler=lambda *_: ToolResult((Audio(data=b"a"),)))]))
         assert len(server.requests) == 1
     assert "audio: Responses takes none" in str(caught.value)
+
+
+async def test_c9_a_model_that_turns_out_to_take_no_tools_is_asked_without_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local tools and search go together, as soon as the server has said so."""
+    monkeypatch.setattr(http_model, "LEARNED", Learned())
+    refusing = status(400, body='{"error":{"message":"This model does not support tools"}}')
+    async with serving(each(refusing, DONE)) as server:
+        agent = Agent(preset(model_at(server), search=True), tools=[tool()])
+        with pytest.raises(ModelError):
+            await turn(agent)
+        assert (await turn(agent)).text == "done"
+        first, second = sent(server)
+    assert [one["type"] for one in first["tools"]] == ["function", "web_search"]
+    assert not {"tools", "tool_choice"} & second.keys()
+
+
+async def test_audio_is_shown_by_its_transcript_where_that_may_stand_in() -> None:
+    """The wire carries none, and the feature `Media` brings the words that were stored with it."""
+    async with serving(each(DONE)) as server:
+        heard = Said((Text("listen"), Audio(data=b"a", transcript="a bell")))
+        assert (await turn(Agent(model_at(server), features=[Media()]), heard)).text == "done"
+        (item,) = sent(server)[0]["input"]
+    assert "a bell" in json.dumps(item)
+    assert "input_audio" not in json.dumps(item)
 
 
 async def test_c10_a_search_and_its_sources_are_shown_and_go_back_whole() -> None:

@@ -61,10 +61,7 @@ _CONTENT = _any(
 _RATE = _any(r"rate[ _-]?limit", r"too many requests", r"RESOURCE_EXHAUSTED", r"请求过多", r"请求频率", r"速率限制")
 _OVERLOAD = _any(r"overloaded", r"unavailable", r"internal[ _](server[ _])?error", r"\bcapacity\b")
 _TIMED_OUT = _any(r"timed[ _]?out")
-_INVALID = _any(
-    r"\binvalid_(request|prompt|image|base64)", r"\bunsupported_(image|parameter|value)", r"\bimage_(too|parse|file)_",
-    r"\b(empty_image_file|failed_to_download_image)\b",
-)  # fmt: skip
+_INVALID = _any(r"invalid_\w*(request|prompt|image)|unsupported_(image|param|value)|image_(too|parse|file)|load_image")
 
 _WINDOWS = (
     ("5h", _any(r"\b5[ -]?h(ours?)?\b", r"five[ -]hour", r"5 ?小时")),

@@ -59,6 +59,7 @@ _PROVIDERS = {
     "google": "gcp.gemini",
     "mistral": "mistral_ai",
     "moonshot": "moonshot_ai",
+    "openai-responses": "openai",
     "vertex": "gcp.vertex_ai",
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",

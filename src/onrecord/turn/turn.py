@@ -119,9 +119,8 @@ class Turn:
         self.admitted: int | None = None
         self.n = self.number = self.asks = self.ids = 0
         self.streamed = self.shielded = 0
-        self.cut = False  # whether an interruption has cancelled the task
+        self.cut = self.looking = False  # whether an interruption has cancelled the task; a watcher is shown an entry
         self.last_step = False  # whether the running verb has made all the requests that its model may be asked
-        self.looking = False  # whether a watcher is being shown an entry
         self.limit: asyncio.TimerHandle | None = None
 
     # ---- for features and directors

@@ -32,10 +32,14 @@ class ResponsesModel(HttpModel):
         extra: Mapping[str, Json] | None = None,
     ) -> None:
         super().__init__(card, ResponsesProjection(card, dialect, extra), key=key, headers=headers, silence_s=silence_s)
+        self._dialect, self._extra = dialect, extra
         self._url = self._base + "/responses"
 
     def address(self) -> str:
         return self._url
+
+    def projected(self, card: ModelCard, /) -> ResponsesProjection:
+        return ResponsesProjection(card, self._dialect, self._extra)
 
     def parser(self) -> Parser:
         return Parser(self._card.provider)

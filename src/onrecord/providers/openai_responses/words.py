@@ -44,19 +44,21 @@ class Words:
 
     def say(self, at: Place, text: str, *, refusal: bool = False) -> TextChunk:
         """A piece of text."""
-        lead = "" if at == self._at else self._begin(at)
-        self._saying.append(text)
-        if lead:
-            text = lead + text
+        if at == self._at:
+            self._saying.append(text)
+        else:
+            text = self._begin(at, text) + text
         self.chars += len(text)
         if refusal:
             self.refused = True
-        return TextChunk(text, refusal)
+            return TextChunk(text, refusal=True)
+        return TextChunk(text)
 
-    def _begin(self, at: Place) -> str:
+    def _begin(self, at: Place, text: str) -> str:
         """Text goes on in another place: what stands between the two."""
         lead = BETWEEN if self.chars and at[0] not in self._said else ""
         self._at, self._saying = at, self._said.setdefault(at[0], [])
+        self._saying.append(text)
         self._bases.setdefault(at, self.chars + len(lead))
         return lead
 
