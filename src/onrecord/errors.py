@@ -12,6 +12,7 @@ OnrecordError                 .code (stable)  .hint (what to do)
 │   └─ TurnParked             .why: its row was set aside
 ├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .refuses
 │                             .result
+│   └─ GivenUp                .why .phase .label .attempts: rules of `Reliable` ended the call
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
 └─ StoreError                 SessionConflict .expected .found; LeaseLost
@@ -36,6 +37,7 @@ __all__ = (
     "FeatureConflict",
     "FeatureFailed",
     "FlowInvalid",
+    "GivenUp",
     "LeaseLost",
     "LimitReached",
     "MessageDenied",
@@ -238,6 +240,42 @@ class ModelError(OnrecordError):
         self.started = started
         self.refuses: Literal["", "tools", "arrays"] = ""
         self.result: TurnResult[object] | None = None
+
+
+class GivenUp(ModelError):
+    """Rules, a circuit breaker or a limit of `Reliable` ended a model call; ``__cause__`` is what the model said last.
+
+    ``why`` is the ``kind`` of the rule that decided, or one of ``circuit-open``, ``schema-fail``, ``no-response``,
+    ``mid-stream-not-retryable``, ``no-more-providers``, ``fallback-not-configured``, ``max-loop-exceeded`` and
+    ``pre-check-failed``. ``phase`` is ``before`` or ``after`` the call, ``label`` that of the rule, ``attempts`` how
+    often a model was called. Everything else is as the cause has it.
+    """
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        phase: Literal["before", "after"] = "after",
+        label: str = "",
+        attempts: int = 0,
+        cause: ModelError | None = None,
+        provider: str = "",
+        retry_after: float | None = None,
+        kind: ErrorKind = "unknown",
+        started: bool = False,
+        hint: str = "",
+    ) -> None:
+        told = f"the model call was given up ({why}) {phase} {'it' if phase == 'before' else f'{attempts} attempts'}"
+        if cause is None:
+            super().__init__(told, kind=kind, provider=provider, retry_after=retry_after, started=started, hint=hint)
+        else:
+            super().__init__(
+                told, kind=cause.kind, provider=cause.provider, status=cause.status, retry_after=cause.retry_after,
+                reset_at=cause.reset_at, window=cause.window, should_retry=cause.should_retry,
+                started=started or cause.started, hint=hint or cause.hint,
+            )  # fmt: skip
+            self.refuses = cause.refuses
+        self.why, self.phase, self.label, self.attempts = why, phase, label, attempts
 
 
 class OutputInvalid(OnrecordError):

@@ -63,6 +63,7 @@ COVERED: dict[int, tuple[str, ...]] = {
     95: ("agent/test_loop_cases.py::test_h95_",),
     96: ("agent/test_loop_cases.py::test_h96_",),
     97: ("agent/test_loop_cases.py::test_h97_",),
+    98: ("governance/test_budget.py::test_h98_each", "governance/test_budget.py::test_h98_a_turn"),
 }
 """Case to tests, as ``file::beginning of a name`` below ``tests/``."""
 
@@ -78,7 +79,6 @@ LATER: dict[int, str] = {
     56: "honesty: notes about repeated calls",
     60: "issue 6: typed effects of tools on skills",
     61: "issue 6: teardown of tool sessions",
-    98: "issue 6: cost budgets",
 }
 
 NO_COUNTERPART: dict[int, str] = {
@@ -92,6 +92,8 @@ NO_COUNTERPART: dict[int, str] = {
 ELSEWHERE: dict[int, tuple[str, ...]] = {
     132: ("turn/test_typed_output.py::test_132_",),
     134: ("turn/test_typed_output.py::test_134_",),
+    136: ("models/test_call_rules.py::test_l136_",),
+    137: ("models/test_breaker.py::test_l137_",),
     151: ("agent/test_declaring.py::test_151_model",),
     161: ("agent/test_loop_cases.py::test_161_",),
     181: ("agent/test_declaring.py::test_181_rounds",),
@@ -100,6 +102,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     186: ("turn/test_offers.py::test_186_",),
     188: ("turn/test_mounting.py::test_188_a_bundle", "turn/test_mounting.py::test_188_two_tools"),
     189: ("turn/test_typed_output.py::test_189_a_fallback", "turn/test_typed_output.py::test_189_the_canned"),
+    190: ("models/test_call_rules.py::test_l190_",),
     191: ("turn/test_moment_tools.py::test_191_",),
 }
 """Cases of later sections whose promise the core already keeps."""

@@ -173,7 +173,9 @@ def test_usage_counts_what_was_cached_as_input_and_thinking_as_output() -> None:
         *text(0, "a"),
         *ended(input_tokens=0, output_tokens=9, output_tokens_details={"thinking_tokens": 4}),
     ).usage
-    assert usage == Usage(input_tokens=123, output_tokens=9, cached_input_tokens=100, reasoning_tokens=4)
+    assert usage == Usage(
+        input_tokens=123, output_tokens=9, cached_input_tokens=100, reasoning_tokens=4, cache_write_tokens=20
+    )
 
 
 @pytest.mark.parametrize("usage", [{}, {"input_tokens": None, "output_tokens": None}, {"input_tokens": "x"}])

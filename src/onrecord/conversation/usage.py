@@ -11,12 +11,17 @@ FINISHES = ("stop", "length", "calls", "content", "refusal", "unknown")
 
 
 class Usage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """Tokens counted by the provider; ``input_tokens`` includes the cached ones."""
+    """Tokens counted by the provider.
+
+    ``input_tokens`` includes those that were read from the provider's cache and those that were written to it,
+    ``output_tokens`` the reasoning.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -24,6 +29,7 @@ class Usage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
             output_tokens=self.output_tokens + other.output_tokens,
             cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
         )
 
 

@@ -62,13 +62,17 @@ class NativeItem(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Attempted(Struct, frozen=True, gc=False, kw_only=True):
-    """An attempt failed before anything reached the caller; another follows after ``wait_s``."""
+    """An attempt failed before anything reached the caller; another follows after ``wait_s``.
+
+    ``model`` is the one that failed; ``feedback`` is what the next attempt is told besides the request.
+    """
 
     attempt: int
     error: str
     status: int | None = None
     wait_s: float = 0.0
     model: str = ""
+    feedback: str = ""
 
 
 class Finished(Struct, frozen=True, gc=False, kw_only=True):

@@ -30,8 +30,7 @@ __all__ = (
     "waits_of",
 )
 
-READ_BYTES = 16_384
-"""How much of an error body is looked at."""
+READ_BYTES = 16_384  # how much of an error body is looked at
 
 
 def _any(*words: str) -> re.Pattern[str]:
@@ -53,20 +52,21 @@ _NO_MODEL = _any(
     r"no such model", r"unknown model",
 )  # fmt: skip
 _BAD_KEY = _any(
-    r"(invalid|incorrect|missing|no)[ _](api|auth)[ _-]?(key|token)|\bapi key (not valid|expired)|unauthori[sz]ed"
+    r"(invalid|incorrect|missing|no)[ _](api|auth)[ _-]?(key|token)|unauthori[sz]ed",
+    r"api[ _]key[ _](is[ _])?(not[ _]valid|invalid|not[ _]found|expired|missing)",
 )
 _CONTENT = _any(
     r"content[ _-]?filter", r"content[ _-]?policy", r"\bsafety\b", r"\bblocked\b", r"\brefus(al|ed to)", r"moderation"
 )
-_RATE = _any(r"rate[ _-]?limit", r"too many requests", r"RESOURCE_EXHAUSTED")
+_RATE = _any(r"rate[ _-]?limit", r"too many requests", r"RESOURCE_EXHAUSTED", r"请求过多", r"请求频率", r"速率限制")
 _OVERLOAD = _any(r"overloaded", r"unavailable", r"internal[ _](server[ _])?error", r"\bcapacity\b")
 _TIMED_OUT = _any(r"timed[ _]?out")
 _INVALID = _any(r"invalid_\w*(request|prompt|image)|unsupported_(image|param|value)|image_(too|parse|file)|load_image")
 
 _WINDOWS = (
-    ("5h", _any(r"\b5[ -]?h(ours?)?\b", r"five[ -]hour")),
-    ("weekly", _any(r"week")),
-    ("monthly", _any(r"month")),
+    ("5h", _any(r"\b5[ -]?h(ours?)?\b", r"five[ -]hour", r"5 ?小时")),
+    ("weekly", _any(r"week", r"每周")),
+    ("monthly", _any(r"month", r"每月")),
 )
 _CODE = re.compile(r"[A-Za-z0-9_.]{1,48}\Z")
 _STATUS = re.compile(r"[0-9]{3}\Z")

@@ -33,6 +33,8 @@ __all__ = ("LEARNED", "SILENCE_S", "HttpModel", "StreamParser")
 SILENCE_S = 60.0
 LEARNED = Learned()
 """What endpoints refused in this process, whichever model object asked: see `onrecord.models.learned`."""
+PROGRESS_S = 300.0
+"""How long a stream may do nothing but keep its connection alive; longer where silence may last longer."""
 TRAILING_S = 0.5
 """How long the end of the connection may come after the end of the reply; longer, and the connection is dropped."""
 ERROR_BYTES = 1 << 20
@@ -65,9 +67,10 @@ class HttpModel(ABC):
     """A model behind an HTTP endpoint. Makes one request per `stream`: see `Reliable` for more.
 
     ``headers`` go out with every request, below those of the request itself. ``silence_s`` bounds each wait in which
-    nothing comes. ``learns``: once its endpoint said that it takes no tools, or no lists of parts, the model is asked
-    without them for an hour; a card that somebody wrote on purpose is taken at its word instead. Raises
-    ConfigurationError for a model without a name, and for an address that is none or holds a secret.
+    nothing comes, `PROGRESS_S` each in which only keep-alives do. ``learns``: once its endpoint said that it takes no
+    tools, or no lists of parts, the model is asked without them for an hour; a card that somebody wrote on purpose is
+    taken at its word instead. Raises ConfigurationError for a model without a name, and for an address that is none or
+    holds a secret.
     """
 
     key_header: ClassVar[str] = "Authorization"
@@ -93,7 +96,7 @@ class HttpModel(ABC):
         self._flat: Projection | None = None
         self._base = (card.base_url or "").rstrip("/")
         self._headers = merged_headers(headers or {}, {})
-        self._silence_s = silence_s
+        self._silence_s, self._progress_s = silence_s, max(PROGRESS_S, silence_s)
 
     @property
     def card(self) -> ModelCard:
@@ -147,7 +150,8 @@ class HttpModel(ABC):
                         yield chunk
                 else:
                     feed = parser.feed
-                    async with aclosing(reply.event_batches(silence_s=silence_s)) as batches:
+                    events = reply.event_batches(silence_s=silence_s, progress_s=self._progress_s)
+                    async with aclosing(events) as batches:
                         async for batch in batches:
                             for data in batch:
                                 for chunk in feed(data):

@@ -170,7 +170,10 @@ class ModelRequested(Body, frozen=True, gc=False, kw_only=True, tag="model.reque
 
 
 class ModelAttempted(Body, frozen=True, gc=False, kw_only=True, tag="model.attempted"):
-    """One attempt failed and another follows after ``wait_s`` seconds, possibly at another model."""
+    """One attempt failed and another follows after ``wait_s`` seconds, possibly at another model.
+
+    ``feedback`` is what the next one is told besides the request that the receipt describes.
+    """
 
     round: str
     attempt: int
@@ -178,6 +181,7 @@ class ModelAttempted(Body, frozen=True, gc=False, kw_only=True, tag="model.attem
     status: int | None = None
     wait_s: float = 0.0
     model: str = ""
+    feedback: str = ""
 
 
 class ModelReplied(Body, frozen=True, gc=False, kw_only=True, tag="model.replied"):

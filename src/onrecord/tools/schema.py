@@ -13,7 +13,7 @@ from onrecord.tools.forms import Form, Unfit, Unsupported, shown_name, whole_rea
 from onrecord.tools.issues import Issue, listed, resolved
 from onrecord.tools.problems import compiled
 
-__all__ = ("output_schema",)
+__all__ = ("decoded_answer", "output_schema")
 
 VALUE = "value"
 
@@ -57,7 +57,7 @@ def _converter(form: Form, whole: Mapping[str, Json], *, wrapped: bool) -> Conve
     check, read, known = compiled(whole), whole_reader(form), frozenset(_names(whole))
 
     def convert(answer: Json) -> Any:
-        value = _decoded(answer) if isinstance(answer, str) else answer
+        value = decoded_answer(answer) if isinstance(answer, str) else answer
         if wrapped and isinstance(value, Mapping) and value.keys() == {VALUE}:
             value = value[VALUE]
         if found := check(value):
@@ -70,7 +70,8 @@ def _converter(form: Form, whole: Mapping[str, Json], *, wrapped: bool) -> Conve
     return convert
 
 
-def _decoded(text: str) -> Json:
+def decoded_answer(text: str) -> Json:
+    """The JSON of an answer, out of its code fence if it stands in one. OutputInvalid says why it is none."""
     stripped = text.strip()
     if fenced := _fenced(stripped):
         stripped = fenced[1]

@@ -189,7 +189,7 @@ class _Ear:
             self.turn.note(
                 ModelAttempted(
                     round=rid, attempt=chunk.attempt, error=chunk.error, status=chunk.status, wait_s=chunk.wait_s,
-                    model=chunk.model,
+                    model=chunk.model, feedback=chunk.feedback,
                 ),
                 where=where,
             )  # fmt: skip

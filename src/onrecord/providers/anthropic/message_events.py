@@ -70,13 +70,14 @@ class Counts(Struct, gc=False):
         """The tokens counted, cached ones within the input; None where nobody counted."""
         if self.input_tokens is None and self.output_tokens is None:
             return None
-        cached = int(self.cache_read_input_tokens or 0)
+        cached, written = int(self.cache_read_input_tokens or 0), int(self.cache_creation_input_tokens or 0)
         thought = self.output_tokens_details.thinking_tokens if self.output_tokens_details else None
         return Usage(
-            input_tokens=int(self.input_tokens or 0) + cached + int(self.cache_creation_input_tokens or 0),
+            input_tokens=int(self.input_tokens or 0) + cached + written,
             output_tokens=int(self.output_tokens or 0),
             cached_input_tokens=cached,
             reasoning_tokens=int(thought or 0),
+            cache_write_tokens=written,
         )
 
 

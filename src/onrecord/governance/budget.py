@@ -1,0 +1,194 @@
+"""Budget: limits of money, tokens and time for the model calls of a turn or a session."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from onrecord.conversation.messages import Round
+from onrecord.errors import ConfigurationError, FeatureFailed, LimitReached
+from onrecord.governance.ledger import LEDGER, Ledger, LimitHit, Per, Spent, Ticked, Unpaid, What
+from onrecord.models.model import ModelCard
+from onrecord.models.prices import Prices
+from onrecord.models.request import Request
+from onrecord.session.codec import slot_value
+from onrecord.session.session import Session
+from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.moments import SLOTS, Hooks, Stop
+from onrecord.turn.turn import Turn
+
+__all__ = ("Budget", "Limit", "spent")
+
+EARLY = SLOTS["request"]["CHOOSE"] + 50
+"""Once the model is chosen, and before anything else may spend: a window, say."""
+
+PRICE_HINT = "add it to prices=; the key '' is for all others"
+
+_NAMES: dict[What, str] = {"max_cost": "cost-budget", "max_tokens": "token-budget", "max_seconds": "time-budget"}
+
+
+class Limit(Struct, frozen=True, kw_only=True):
+    """How much may be spent: US dollars, tokens (input and output), seconds since the take began. None: no limit."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            given = getattr(self, name)
+            if given is not None and not (given >= 0 and math.isfinite(given)):
+                raise ConfigurationError(f"{name} of Limit is a number from 0 on, not {given}")
+
+    def crossed(self, spent: Spent, seconds: float) -> Iterator[tuple[What, float, float]]:
+        """Which of its limits are crossed, with the limit and what is spent."""
+        if self.usd is not None and spent.estimated_usd > self.usd:
+            yield "max_cost", self.usd, spent.estimated_usd
+        if self.tokens is not None and spent.tokens > self.tokens:
+            yield "max_tokens", self.tokens, spent.tokens
+        if self.seconds is not None and seconds > self.seconds:
+            yield "max_seconds", self.seconds, seconds
+
+
+NO_LIMIT = Limit()
+
+
+class _Limits(Struct, frozen=True):
+    turn: Limit = NO_LIMIT
+
+
+class Budget(_Limits, frozen=True, kw_only=True):
+    """Adds up what the model calls of an agent cost, and ends turns that cost too much.
+
+    Every call counts: replies, a director's judgements, consultations of features, and what sub-agents spent (their
+    tokens; their money is counted by a budget of their own). Only what providers report is counted. Each call leaves
+    a ``cost.tick`` entry, each limit that is crossed one ``cost.limit_hit``.
+
+    ``turn`` and ``session`` limit one turn and all turns of a session, ``prices`` says what tokens cost. What is
+    ``then`` done, once more was spent than a limit says, before another call would be made: ``stop`` the turn, with
+    what was said so far and no wrap-up (calls of tools that wait are not run); ``fail`` it with `LimitReached`; or
+    ``warn``, which only files the entry. A running call is never cut off, and a paid answer is always delivered.
+    ``rounds_strict``: LimitReached also when a turn has used up its rounds and still asks for tools.
+
+    ConfigurationError for a limit in dollars without prices, or without that of the agent's model, and for one in
+    seconds of a session. FeatureFailed when a model that is chosen later has no price under a limit in dollars.
+    """
+
+    session: Limit = NO_LIMIT
+    prices: Prices | None = None
+    then: Literal["stop", "fail", "warn"] = "stop"
+    rounds_strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.then not in {"stop", "fail", "warn"}:
+            raise ConfigurationError(f"a Budget cannot {self.then!r}", hint="then is 'stop', 'fail' or 'warn'")
+        if self._limits_usd and self.prices is None:
+            raise ConfigurationError(
+                "a limit in dollars needs prices", hint='prices=Prices({"openai:gpt-5": Price(input=1.25, output=10)})'
+            )
+        if self.session.seconds is not None:
+            raise ConfigurationError(
+                "a session has no limit in seconds", hint="Budget(turn=Limit(seconds=60)) limits each turn"
+            )
+
+    @property
+    def name(self) -> str:
+        """The feature's name."""
+        return "budget"
+
+    @property
+    def _limits_usd(self) -> bool:
+        return self.turn.usd is not None or self.session.usd is not None
+
+    def hooks(self, spec: AgentSpec) -> Hooks:
+        if spec.card is not None and (told := self._without_price(spec.card)):
+            raise ConfigurationError(told, hint=PRICE_HINT)
+        about: dict[str, Any] = {"then": self.then}
+        for per, limit in (("turn", self.turn), ("session", self.session)):
+            about |= {
+                f"{per}_{name}": held for name in limit.__struct_fields__ if (held := getattr(limit, name)) is not None
+            }
+        return Hooks(
+            on_request=self.before_call, on_reply=self.after_reply, on_settle=self.at_the_end,
+            order={"request": EARLY}, purposes=frozenset({"speak", "wrap_up", "judge"}), folds=(LEDGER,),
+            bodies=(Ticked, LimitHit), manifest={"budget": about},
+        )  # fmt: skip
+
+    async def before_call(self, turn: Turn, request: Request) -> Request | Stop:
+        """Nothing more is asked once a limit is crossed."""
+        if self.rounds_strict and request.purpose == "wrap_up" and turn.stopped is None:
+            raise LimitReached(
+                f"the turn used up its {turn.spec.rounds} rounds", hint="give the agent more rounds, or fewer steps"
+            )
+        why = self._over(turn)
+        if why and (self.then == "fail" or request.purpose == "judge"):
+            raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
+        if why:
+            return Stop(why)
+        if told := self._without_price(request.model.card):
+            raise FeatureFailed(self.name, "request", told, hint=PRICE_HINT)
+        return request
+
+    async def after_reply(self, turn: Turn, held: Round) -> Round:
+        """The calls that a reply asks for are not run when nothing may be asked after them."""
+        why = self._over(turn)
+        if why and any(call.status == "asked" for call in held.calls):
+            if self.then == "fail":
+                raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
+            turn.stop(Stop(why))
+        return held
+
+    async def at_the_end(self, turn: Turn) -> None:
+        """What was spent since the last reply is added up."""
+        self._over(turn)
+
+    def _over(self, turn: Turn) -> str:
+        """Adds up what is new. Why nothing more may be asked; empty when it may."""
+        for unpaid in turn.state(LEDGER).unpaid:
+            self._tick(turn, unpaid)
+        seconds = (turn.effects.now() - turn.now).total_seconds()
+        why = ""
+        per: Per
+        for per, limit in _pairs(self):
+            ledger = turn.state(LEDGER)
+            sums, known = (ledger.in_turn, ledger.hits) if per == "turn" else (ledger.in_session, ledger.session_hits)
+            for what, most, actual in limit.crossed(sums, seconds):
+                if what not in known:
+                    action: Literal["warn", "abort"] = "warn" if self.then == "warn" else "abort"
+                    turn.note(LimitHit(what=what, per=per, limit=most, actual=actual, action=action))
+                why = why or f"{_NAMES[what]}: {actual:.6g} is more than the {most:.6g} allowed for a {per}"
+        return "" if self.then == "warn" else why
+
+    def _tick(self, turn: Turn, call: Unpaid) -> None:
+        usage, ledger = call.usage, turn.state(LEDGER)
+        usd = None if self.prices is None else self.prices.usd(call.provider, call.model, usage)
+        ticked = Ticked(
+            of=call.turn, round=call.round, purpose=call.purpose, provider=call.provider, model=call.model,
+            tokens_input=usage.input_tokens if usage else 0, tokens_output=usage.output_tokens if usage else 0,
+            estimated_usd=usd,
+        )  # fmt: skip
+        in_turn = ledger.in_turn if call.turn == ledger.turn else Spent()
+        filed = replace(ticked, cumulative=in_turn.plus(ticked), session=ledger.in_session.plus(ticked))
+        turn.note(filed, where=call.where, cause=call.n if call.turn == turn.id else None)
+
+    def _without_price(self, card: ModelCard) -> str:
+        """Why a limit in dollars would not hold for this model; empty when it would, or there is none."""
+        if self.then == "warn" or not self._limits_usd or self.prices is None:
+            return ""
+        if self.prices.of(card.provider, card.model) is not None:
+            return ""
+        return f"model {card.name!r} has no price, so a limit in dollars would not hold"
+
+
+def _pairs(budget: Budget) -> tuple[tuple[Per, Limit], tuple[Per, Limit]]:
+    return ("turn", budget.turn), ("session", budget.session)
+
+
+def spent(session: Session) -> Spent:
+    """What the calls of a session cost so far, as its budget added it up; nothing when it has none."""
+    held = session.slots.get(LEDGER.name)
+    return Spent() if held is None else slot_value(held, Ledger).in_session

@@ -1,0 +1,81 @@
+"""Prices: what tokens of a model cost. The library knows none: they change, and yours may be other ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from onrecord.conversation.usage import Usage
+from onrecord.errors import ConfigurationError
+
+__all__ = ("Price", "Prices")
+
+MILLION = 1_000_000
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    """US dollars for a million tokens of each sort.
+
+    ``cached_input`` is what is read from the provider's cache, ``cache_write`` what is written to it; without a price
+    of their own both cost what ``input`` does. ConfigurationError for a price that is negative or no number.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    cache_write: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            given = getattr(self, name)
+            if given is not None and not (given >= 0 and math.isfinite(given)):
+                raise ConfigurationError(f"the price {name} is US dollars for a million tokens, not {given}")
+
+    def usd(self, usage: Usage) -> float:
+        """What so many tokens cost. Only what the provider counted is counted."""
+        cached, written = usage.cached_input_tokens, usage.cache_write_tokens
+        plain = max(0, usage.input_tokens - cached - written)
+        dear = self.input if self.cache_write is None else self.cache_write
+        cheap = self.input if self.cached_input is None else self.cached_input
+        return (plain * self.input + cached * cheap + written * dear + usage.output_tokens * self.output) / MILLION
+
+
+class Prices:
+    """Prices by model: ``Prices({"openai:gpt-5": Price(input=1.25, output=10)})``.
+
+    A key is a name, or the beginning of one, with its provider or without; the longest that fits decides, so
+    ``gpt-5-mini`` may stand beside ``gpt-5``, and the key ``""`` is for all others. ConfigurationError for an empty
+    table, and for what is no `Price`.
+    """
+
+    def __init__(self, table: Mapping[str, Price]) -> None:
+        held: object
+        for name, held in table.items():
+            if not isinstance(held, Price):
+                raise ConfigurationError(
+                    f"the price of {name!r} is a {type(held).__name__}", hint="Price(input=1.25, output=10.0)"
+                )
+        if not table:
+            raise ConfigurationError("a table of prices is empty", hint='Prices({"openai:gpt-5": Price(...)})')
+        self._table = dict(sorted(table.items(), key=lambda item: -len(item[0])))
+        self._found: dict[tuple[str, str], Price | None] = {}
+
+    def of(self, provider: str, model: str) -> Price | None:
+        """The price of a model; None when there is none."""
+        key = (provider, model)
+        if key not in self._found:
+            if len(self._found) > 1024:
+                self._found.clear()
+            whole, table = f"{provider}:{model}", self._table.items()
+            self._found[key] = next((p for at, p in table if whole.startswith(at) or model.startswith(at)), None)
+        return self._found[key]
+
+    def usd(self, provider: str, model: str, usage: Usage | None) -> float | None:
+        """What a call cost; None when nobody counted, or no price is known."""
+        price = None if usage is None else self.of(provider, model)
+        return None if price is None or usage is None else price.usd(usage)
+
+    def __repr__(self) -> str:
+        return f"Prices({', '.join(map(repr, self._table))})"

@@ -1,0 +1,186 @@
+"""One conversation over two vendors: it fails over, comes back, loses nothing, and every round says who gave it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from onrecord.agent import Agent
+from onrecord.conversation.messages import AssistantMessage, Round
+from onrecord.conversation.outgoing import TextDelta
+from onrecord.conversation.usage import Usage
+from onrecord.errors import GivenUp, ModelError
+from onrecord.models.call_rules import CallRule
+from onrecord.models.chunks import CallChunk, Chunk, Finished, NativeItem, TextChunk
+from onrecord.models.fallback import Fallback
+from onrecord.models.model import Model, ModelCard
+from onrecord.models.request import Request, Wire
+from onrecord.models.retry import Reliable
+from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
+from onrecord.providers.openai_chat.project import ChatProjection
+from onrecord.record.kinds import ModelAttempted, ModelReplied
+from onrecord.session.session import Session
+from onrecord.turn.result import TurnResult
+from tests.models.failing import BUSY, Clock, error
+from tests.models.merging import MergingWire
+from tests.turn.acting import bodies, tool, turn
+
+pytestmark = pytest.mark.unit
+
+
+class Vendor:
+    """A model of a vendor with a wire of its own, which keeps what it says natively. Its bodies are kept."""
+
+    def __init__(self, name: str, projection: Any, protocol: str, *scripts: list[Any]) -> None:
+        self._card = ModelCard(provider=name, model="m", protocol=protocol, base_url=f"https://{name}/v1")
+        self._projection = projection(self._card)
+        self.scripts, self.bodies = list(scripts), list[str]()
+
+    @property
+    def card(self) -> ModelCard:
+        """Of the vendor."""
+        return self._card
+
+    def wire(self, asked: Request, /) -> Wire:
+        """The real bytes of the wire."""
+        return self._projection.wire(asked)  # type: ignore[no-any-return]
+
+    async def stream(self, asked: Request, /) -> AsyncGenerator[Chunk, None]:
+        """The next script; what it says is native to the vendor, too."""
+        self.bodies.append((asked.wire or self.wire(asked)).body.decode())
+        for item in self.scripts.pop(0):
+            if isinstance(item, Exception):
+                raise item
+            if isinstance(item, str):
+                said = {"role": "assistant", "content": f"{item} <{self._card.provider}>"}
+                yield NativeItem(raw=Raw(json.dumps(said)))
+                yield TextChunk(item)
+            else:
+                yield item
+        yield Finished(usage=Usage(input_tokens=1, output_tokens=1))
+
+
+def chat(name: str, *scripts: list[Any]) -> Vendor:
+    """A vendor of Chat Completions."""
+    return Vendor(name, lambda card: ChatProjection(card, Dialect(), {}), PROTOCOL, *scripts)
+
+
+def merging(name: str, *scripts: list[Any]) -> Vendor:
+    """A vendor whose wire merges neighbouring entries."""
+    return Vendor(name, lambda _: MergingWire(), "merging", *scripts)
+
+
+def rounds(session: Session) -> list[Round]:
+    """All rounds of a conversation."""
+    found = [m for m in session.conversation.messages if isinstance(m, AssistantMessage)]
+    return [held for message in found for held in message.rounds]
+
+
+async def talk(model: Model, *words: str) -> tuple[list[TurnResult[Any]], Session]:
+    """One turn after the other."""
+    agent: Agent[Any, Any] = Agent(model, instructions="Be brief.", tools=[tool()])
+    results: list[TurnResult[Any]] = []
+    session: Session | None = None
+    for said in words:
+        result = await turn(agent, said, **({"session": session} if session else {}))
+        results.append(result)
+        session = result.session
+    assert session is not None
+    return results, session
+
+
+@pytest.mark.parametrize("other", [chat, merging])
+@pytest.mark.parametrize("wrapper", ["reliable", "fallback"])
+async def test_a_conversation_fails_over_and_comes_back_and_loses_nothing(wrapper: str, other: Any) -> None:
+    """Each vendor gets back natively what it said, and what the other said in words; rounds are filed under it."""
+    clock = Clock()
+    a = chat("a", ["one"], [error("overload")], ["three"])
+    b = other("b", ["two"])
+    model: Model = Fallback(a, b, clock=clock, now=clock.now) if wrapper == "fallback" else Reliable(a, b, waits_s=())
+
+    async def talked() -> tuple[list[TurnResult[Any]], Session]:
+        agent: Agent[Any, Any] = Agent(model, instructions="Be brief.")
+        first = await turn(agent, "q1")
+        second = await turn(agent, "q2", session=first.session)
+        clock.at += 60
+        third = await turn(agent, "q3", session=second.session)
+        assert third.session is not None
+        return [first, second, third], third.session
+
+    results, session = await talked()
+    assert [result.text for result in results] == ["one", "two", "three"]
+    held = rounds(session)
+    assert [r.use.provider for r in held if r.use] == ["a", "b", "a"]
+    assert [json.loads(r.continuation.scope)[0] for r in held if r.continuation] == ["a", "b", "a"]
+    assert [r.continuation.protocol for r in held if r.continuation] == [
+        PROTOCOL, b.card.protocol, PROTOCOL,
+    ]  # fmt: skip
+    assert [(n.error, n.model) for n in bodies(results[1], ModelAttempted)] == [("overload", "a:m")]
+    # b read what a had said, in words only
+    assert ("one" in b.bodies[0], "<a>" in b.bodies[0]) == (True, False)
+    # and a reads its own words natively and b's in words
+    back = a.bodies[-1]
+    assert ("one <a>" in back, "two" in back, "<b>" in back) == (True, True, False)
+
+
+async def test_a_call_made_at_one_vendor_is_answered_at_the_other() -> None:
+    """It fails over in the middle of a turn: the call and its result are shown there, together, under ids that fit."""
+    a = chat("a", [CallChunk(wire_id="call_a", name="lookup", raw_args="{}")], [BUSY])
+    b = chat("b", ["done"])
+    (result,), session = await talk(Reliable(a, b, waits_s=()), "look")
+    assert result.text == "done"
+    shown = json.loads(b.bodies[0])["messages"]
+    (call,) = [c for m in shown if m["role"] == "assistant" for c in m.get("tool_calls", [])]
+    (answer,) = [m for m in shown if m["role"] == "tool"]
+    assert answer["tool_call_id"] == call["id"]
+    assert [r.use.provider for r in rounds(session) if r.use] == ["a", "b"]
+
+
+async def test_what_was_streamed_is_never_followed_by_another_model_s_words() -> None:
+    """The turn fails with what was shown."""
+    a, b = chat("a", ["par", BUSY]), chat("b", ["never"])
+    agent: Agent[Any, Any] = Agent(Reliable(a, b))
+    stream, shown = agent.turn_stream("q"), list[str]()
+    with pytest.raises(ModelError) as failed:  # noqa: PT012 - what came before it counts
+        async for delta in stream:
+            if isinstance(delta, TextDelta):
+                shown.append(delta.text)
+    assert (shown, b.bodies, failed.value.status) == (["par"], [], 503)
+
+
+async def test_feedback_is_on_the_record_and_not_in_the_conversation() -> None:
+    """It is part of one attempt."""
+    a = chat("a", [], ["fine"], ["again"])
+    blank = CallRule(when=lambda s: s.response is not None, then="retry", feedback="Say something.")
+    (result, later), session = await talk(Reliable(a, rules=[blank]), "q1", "q2")
+    (told,) = bodies(result, ModelAttempted)
+    assert (told.feedback, "Say something." in a.bodies[1]) == ("Say something.", True)
+    assert "Say something." not in a.bodies[2]
+    assert (later.text, len(rounds(session))) == ("again", 2)
+    (replied,) = bodies(result, ModelReplied)
+    assert replied.round.use is not None
+
+
+async def test_a_call_that_rules_gave_up_leaves_the_turn_as_a_model_error() -> None:
+    """Hosts and flows tell it by its kind, people by its reason."""
+    a = chat("a", [BUSY])
+    rule = CallRule(when=lambda s: s.error is not None, then="fail_fast", kind="unrecoverable", label="no use")
+    agent: Agent[Any, Any] = Agent(Reliable(a, rules=[rule]))
+    with pytest.raises(GivenUp) as gone:
+        await turn(agent)
+    assert (gone.value.why, gone.value.kind, gone.value.result) == ("unrecoverable", "overload", None)
+
+
+async def test_a_fallback_function_s_words_are_an_answer_that_no_model_gave() -> None:
+    """The record says so, and no vendor gets them natively."""
+    a = chat("a", [error("quota")], ["fine"])
+    results, session = await talk(Reliable(a, fallback=lambda _r, _e: "We call you back."), "q1", "q2")
+    assert [result.text for result in results] == ["We call you back.", "fine"]
+    held = rounds(session)[0]
+    assert held.use is not None
+    assert (held.use.provider, held.continuation) == ("fallback", None)
+    assert "We call you back." in a.bodies[-1]
