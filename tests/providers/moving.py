@@ -227,7 +227,7 @@ def _blocks(stop: str, *blocks: tuple[Event, Sequence[Event]]) -> bytes:
 
 
 def _messages_calls() -> bytes:
-    thinking = (
+    thinking: tuple[Event, Sequence[Event]] = (
         {"type": "thinking", "thinking": "", "signature": ""},
         [{"type": "thinking_delta", "thinking": THOUGHT}, {"type": "signature_delta", "signature": "c2VhbGVk"}],
     )
@@ -246,7 +246,7 @@ def _messages_cited(text: str) -> bytes:
     source = {
         "type": "web_search_result_location", "url": SOURCE, "title": "L", "encrypted_index": "x", "cited_text": "…",
     }  # fmt: skip
-    deltas = [{"type": "citations_delta", "citation": source}, {"type": "text_delta", "text": text}]
+    deltas: list[Event] = [{"type": "citations_delta", "citation": source}, {"type": "text_delta", "text": text}]
     return _blocks("end_turn", ({"type": "text", "text": "", "citations": []}, deltas))
 
 

@@ -242,7 +242,7 @@ PLAIN = replace(CARD, thinking="none")
         (CARD, True, "none", {"effort": "none"}, ""),
         (CARD, True, 0, {"effort": "none"}, ""),
         (CARD, False, "off", {"effort": "none"}, "no reasoning: 'acme:m' always reasons"),
-        (CARD, True, 2000, None, "a budget for reasoning in tokens: Responses takes an effort, such as 'low'"),
+        (CARD, True, 2000, None, ""),
         (CARD, True, None, None, ""),
         (PLAIN, True, "low", None, "reasoning: 'acme:m' does none"),
         (PLAIN, True, 2000, None, "reasoning: 'acme:m' does none"),
@@ -252,7 +252,10 @@ PLAIN = replace(CARD, thinking="none")
 def test_reasoning_is_an_effort_or_refused_by_name(
     card: ModelCard, can_rest: bool, thinking: Any, sent: Any, told: str
 ) -> None:
-    """A model that does none, one that always does, and a budget that the wire has no place for."""
+    """A model that does none, and one that always does. A budget in tokens has no place here, and asks for nothing.
+
+    Whoever asks every model for a budget (`Thinking`) may name one that chooses by itself (loop §21).
+    """
     wire = projection(card, Dialect(can_rest=can_rest))
     asked = request(user("hi"), settings=Settings(thinking=thinking))
     assert body_of(asked, wire).get("reasoning") == sent

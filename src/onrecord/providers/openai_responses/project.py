@@ -142,8 +142,6 @@ class ResponsesProjection(Projection):
                 yield f"no reasoning: {name!r} always reasons"
         elif self.card.thinking == "none":
             yield f"reasoning: {name!r} does none"
-        elif isinstance(thinking, int):
-            yield "a budget for reasoning in tokens: Responses takes an effort, such as 'low'"
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
