@@ -17,13 +17,17 @@ from onrecord.errors import OnrecordError
 from onrecord.jsonio import dumps
 from onrecord.models.model import Model
 from onrecord.prompt.model_choice import Choice, Choose
+from onrecord.record.kinds import ModelRequested
 from onrecord.session.codec import dumps_session, loads_session
 from onrecord.session.history import edit_result
 from onrecord.session.session import Session
 from onrecord.stores import SqliteStore
 from onrecord.tools.tool import Tool
 from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Loopback, chunk, serving
+from tests.providers import responses_server
 from tests.providers.chat_server import delta, each, model_at, sse
+from tests.providers.responses_events import called, done, ended
+from tests.turn.acting import bodies
 
 pytestmark = pytest.mark.integration
 
@@ -139,6 +143,30 @@ async def test_e19_native_items_stay_with_their_host_and_are_replayed_when_it_an
         asked = json.loads(one.requests[-1].body)["messages"]
         ids = [call["id"] for message in asked for call in message.get("tool_calls", ())]
         assert ids == [message["tool_call_id"] for message in asked if message["role"] == "tool"]
+
+
+async def test_e19_a_turn_goes_from_responses_to_chat_and_stays_one_answer() -> None:
+    """Two hosts, two protocols, one message; what each said natively stays with it (case E19)."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
+    asked = called("look", '{"n":7}', call_id="switch-1")
+    begins = responses_server.streamed(done(thought, 0), done(asked, 1), ended())
+    async with serving(each(begins)) as one, serving(each(says("done"))) as other:
+        first, second = responses_server.model_at(one), model_at(other)
+        choose = Choose(lambda live, _: second if live.rounds else None)
+        result = await Agent(first, tools=[LOOK], features=[choose]).turn("look", session="s")
+    assert (result.text, len(one.requests), len(other.requests)) == ("done", 1, 1)
+    (answer,) = [m for m in session_of(result).conversation.messages if isinstance(m, AssistantMessage)]
+    protocols = [body.model.split(":")[0] for body in bodies(result, ModelRequested)]
+    assert protocols == ["openai-responses", "openai-compatible"]
+    held = answer.rounds[0].continuation
+    assert held is not None
+    assert (held.protocol, b"sealed" in bytes(held.items[0])) == ("openai-responses", True)
+    assert answer.rounds[0].calls[0].id == f"{answer.rounds[0].id}/c0"
+    assert len({each_round.id for each_round in answer.rounds}) == 2
+    messages = json.loads(other.requests[0].body)["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool"]
+    assert (messages[2]["tool_call_id"], messages[2]["content"]) == (messages[1]["tool_calls"][0]["id"], "seen 7")
+    assert "sealed" not in sent(other)
 
 
 async def test_d6_a_session_whose_native_data_is_no_list_is_not_read() -> None:

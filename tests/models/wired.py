@@ -11,6 +11,8 @@ from onrecord.models.chunks import Chunk
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Request, Wire
+from onrecord.providers.anthropic.cards import anthropic_card, rules_of
+from onrecord.providers.anthropic.project import AnthropicProjection
 from onrecord.providers.google.cards import google_card
 from onrecord.providers.google.project import GoogleProjection
 from onrecord.providers.openai_chat.cards import Dialect
@@ -21,7 +23,7 @@ from onrecord.testing import ScriptedModel
 from tests.models.merging import MergingWire
 from tests.models.requests import CARD
 
-__all__ = ("WiredModel", "chat", "gemini", "merging", "responses")
+__all__ = ("WiredModel", "chat", "gemini", "merging", "messages", "responses")
 
 
 class WiredModel(ScriptedModel):
@@ -69,3 +71,9 @@ def gemini(*answers: Any) -> WiredModel:
     """Google's wire for a model that signs its calls."""
     card, dialect = google_card("gemini-3.8-flash")
     return WiredModel(GoogleProjection(card, dialect), *answers, card=card)
+
+
+def messages(*answers: Any) -> WiredModel:
+    """Anthropic's wire, for a model that thinks on a budget."""
+    card = anthropic_card("claude-sonnet-4-5")
+    return WiredModel(AnthropicProjection(card, rules_of(card.model)), *answers, card=card)

@@ -24,6 +24,7 @@ from onrecord.record.kinds import ModelRequested
 from onrecord.record.receipts import LeftMark
 from onrecord.session.folding import record_of
 from onrecord.testing import ScriptedModel, reply
+from onrecord.testing.conformance.feature import FeatureConformance, MakeFeature
 from onrecord.turn.receipt import rebuild
 from tests.models.wired import WiredModel, chat
 from tests.turn.acting import bodies, call, tool, turn
@@ -79,6 +80,15 @@ async def test_mounted_and_idle_they_send_the_same_bytes(feature: Any) -> None:
         await turn(Agent(model, tools=[tool()], instructions="Be kind.", features=features), Said((SPOKEN, CAT)))
         sent.append(model.bodies)
     assert sent[0] == sent[1]
+
+
+class TestBoth(FeatureConformance):
+    """They keep the promises of all features."""
+
+    @pytest.fixture(params=[Media, Degrade])
+    def make_feature(self, request: pytest.FixtureRequest) -> MakeFeature:
+        made: MakeFeature = request.param
+        return made
 
 
 class Instead:

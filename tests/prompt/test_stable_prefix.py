@@ -22,7 +22,7 @@ from onrecord.record.receipts import Receipt
 from onrecord.session.codec import dumps_session, loads_session
 from onrecord.session.session import Session
 from onrecord.testing import reply
-from tests.models.wired import WiredModel, chat, gemini, merging, responses
+from tests.models.wired import WiredModel, chat, gemini, merging, messages, responses
 from tests.turn.acting import bodies, call, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -53,6 +53,11 @@ def signed(text: str) -> dict[str, Any]:
     return {"text": text, "thoughtSignature": "s"}
 
 
+def block(text: str) -> dict[str, Any]:
+    """A block that Anthropic wants back as it came."""
+    return {"type": "text", "text": text, "citations": [{"url": "https://e.test"}]}
+
+
 class Wired(NamedTuple):
     """A wire that takes part, by a line below: a model, a native item of its own, and what it writes for a mark."""
 
@@ -63,10 +68,12 @@ class Wired(NamedTuple):
 
 
 MERGING = Wired("merging", merging, part, MARK)
+MESSAGES = Wired("messages", messages, block, b',"cache_control":{"type":"ephemeral"}')
 WIRES = (
     Wired("chat", chat, chat_item),
     Wired("responses", responses, response_item),
     Wired("google", gemini, signed),
+    MESSAGES,
     MERGING,
 )
 

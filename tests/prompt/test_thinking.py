@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,17 +12,25 @@ from msgspec import Raw
 from onrecord.agent import Agent
 from onrecord.conversation.content import Thinking as Thought
 from onrecord.conversation.outgoing import Delta, ReasoningDelta, TextDelta
-from onrecord.errors import ConfigurationError, FeatureConflict, FeatureFailed, UnsupportedThinkingError
+from onrecord.errors import (
+    ConfigurationError,
+    FeatureConflict,
+    FeatureFailed,
+    ModelError,
+    UnsupportedThinkingError,
+)
 from onrecord.models.chunks import NativeItem, ThinkingChunk
 from onrecord.models.model import ModelCard, preset
 from onrecord.models.request import Settings
 from onrecord.models.retry import Reliable
 from onrecord.prompt.model_choice import Choice, Choose
 from onrecord.prompt.thinking import Thinking
+from onrecord.providers.anthropic.cards import anthropic_card
+from onrecord.providers.anthropic.project import AnthropicProjection
 from onrecord.record.kinds import ModelReplied, ModelRequested, Noted
 from onrecord.session.codec import dumps_session
 from onrecord.testing import ScriptedModel, reply
-from tests.models.wired import chat
+from tests.models.wired import WiredModel, chat
 from tests.turn.acting import bodies, call, rounds_of, tool, turn
 from tests.turn.test_moment_request import Asking
 
@@ -30,7 +39,7 @@ pytestmark = pytest.mark.unit
 
 def thinks(*answers: Any, thinking: Any = "adaptive", **more: Any) -> ScriptedModel:
     """A model whose card says how it thinks."""
-    card = ModelCard(provider="p", model="deep", protocol="scripted", thinking=thinking)
+    card = ModelCard(provider="p", model="deep", protocol="scripted", thinking=thinking, least_thinking=1024)
     return ScriptedModel(*answers, card=card, **more)
 
 
@@ -196,6 +205,32 @@ async def test_silent_calls_pass_the_handler_too() -> None:
     result = await turn(Agent(model, director=Asking(said=[]), features=[Thinking(5000, handler=None)]))
     assert SECRET not in str(result.entries)
     assert [asked.settings.thinking for asked in model.requests] == [5000, None, 5000]  # no hook runs for a consult
+
+
+@pytest.mark.parametrize(
+    ("name", "thinking"),
+    [
+        ("claude-haiku-4-5", {"type": "enabled", "budget_tokens": 5000}),
+        ("claude-opus-5-5", {"type": "adaptive", "display": "summarized"}),
+        ("a-model-of-tomorrow", {"type": "adaptive", "display": "summarized"}),
+    ],
+)
+async def test_l138_l192_claude_is_asked_as_its_card_says(name: str, thinking: Any) -> None:
+    """A budget, or none on the wire; the cap is raised above it either way (cases L138 and L192)."""
+    card = anthropic_card(name)
+    model = WiredModel(AnthropicProjection(card), "done", card=card)
+    await turn(Agent(model, features=[Thinking(5000)]))
+    body = json.loads(model.bodies[0])
+    assert (body["thinking"], body["max_tokens"]) == (thinking, 6024)
+
+
+async def test_l192_a_temperature_beside_thinking_is_refused_before_anything_is_sent() -> None:
+    """By the wire, which alone knows what a preset adds: ModelError, kind invalid (case L192)."""
+    card = anthropic_card("claude-haiku-4-5")
+    model = WiredModel(AnthropicProjection(card), "never", card=card)
+    with pytest.raises(ModelError, match=r"temperature 0\.5 with thinking") as failed:
+        await turn(Agent(preset(model, temperature=0.5), features=[Thinking(5000)]))
+    assert (failed.value.kind, model.bodies) == ("invalid", [])
 
 
 async def test_chat_models_are_sent_what_their_dialect_has() -> None:

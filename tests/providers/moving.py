@@ -232,7 +232,7 @@ def _messages_calls() -> bytes:
         [{"type": "thinking_delta", "thinking": THOUGHT}, {"type": "signature_delta", "signature": "c2VhbGVk"}],
     )
     said = ({"type": "text", "text": ""}, [{"type": "text_delta", "text": "One moment."}])
-    calls = [
+    calls: list[tuple[Event, Sequence[Event]]] = [
         (
             {"type": "tool_use", "id": f"toolu_{n}", "name": name, "input": {}},
             [{"type": "input_json_delta", "partial_json": args}],

@@ -308,6 +308,15 @@ def test_a_budget_is_not_given_in_the_middle_of_calls_that_began_without_thinkin
         assert "thinking" in body_of(asked, projection(ADAPTIVE))
 
 
+def test_a_reply_goes_on_behind_the_request_that_this_wire_would_send() -> None:
+    """Also where what was sent was of another card, which the endpoint taught us meanwhile."""
+    wire, asked = projection(), asks(offers=(offer(),))
+    tail = b',{"role":"assistant","content":[' + THOUGHT + b"]}]," + wire.wire(asked).body.partition(b"]}],")[2]
+    for sent in (wire.wire(asked), projection(NONE).wire(asks())):
+        body = wire.resumed(asked, sent, [THOUGHT]).body
+        assert body == wire.wire(asked).body.partition(b'],"max_tokens"')[0] + tail
+
+
 # ---- what is kept of bodies ---------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from onrecord.conversation.content import Audio, Citation
 from onrecord.conversation.usage import Usage
@@ -18,7 +19,7 @@ from onrecord.models.request import HeadMarks, Settings, Span, View
 from onrecord.models.retry import Reliable
 from onrecord.providers.anthropic import AnthropicModel, anthropic
 from onrecord.testing.conformance.model import ModelCallsTools, ModelConformance, ModelFails
-from tests.models.requests import request, system, user
+from tests.models.requests import offer, request, system, user
 from tests.net.loopback import Loopback, Peer, answering, serving
 from tests.providers.anthropic_events import begin, called, delta, ended, event, reply, start, stop, text, thought
 from tests.providers.anthropic_server import (
@@ -102,8 +103,9 @@ async def test_a_base_url_is_taken_with_its_version_and_without(suffix: str) -> 
     """As vendors document it for Anthropic's own clients; the scope of a reply is the same."""
     async with serving(answering(GOOD)) as server:
         url = f"http://127.0.0.1:{server.port}/api/anthropic"
-        model = anthropic("glm-4.6", api_key="k", base_url=url + suffix, retry=False)
+        model = anthropic("glm-4.6", api_key="k", base_url=url + suffix, provider="zai", retry=False)
         await ask(model)
+        assert model.card.name == "zai:glm-4.6"
         assert model.card.base_url == url + "/v1"
         assert server.requests[0].line == "POST /api/anthropic/v1/messages HTTP/1.1"
 
@@ -171,6 +173,18 @@ def test_a_name_without_a_model_and_an_address_that_is_none_are_refused() -> Non
     assert isinstance(model.model, AnthropicModel)
     assert SECRET not in f"{model!r} {model.card!r} {vars(model.model)!r}"
     assert model.card.base_url == "https://api.anthropic.com/v1"
+
+
+async def test_a_model_under_another_card_is_asked_by_that_one() -> None:
+    """As a probe does that found out more than the name says."""
+    async with serving(answering(GOOD)) as server:
+        model = model_at(server)
+        assert isinstance(model, AnthropicModel)
+        other = model.under(replace(model.card, tools=False))
+        assert other is not None
+        for one in (model, other):
+            await ask(one, request(user("hi"), offers=(offer(),)))
+        assert [b'"tools"' in sent.body for sent in server.requests] == [True, False]
 
 
 # ---- failures -------------------------------------------------------------------------------------------------------
@@ -279,11 +293,11 @@ async def test_a_reply_that_pauses_is_continued_and_comes_out_as_one() -> None:
 
 
 async def test_a_reply_that_pauses_is_continued_with_the_marks_of_its_request() -> None:
-    """Also of one with more marks than the vendor takes, or with marks that last."""
+    """Also of one with marks that are set nowhere, or that last."""
     talk = [user("hi", id=f"u{n}") for n in range(6)]
     lasts: tuple[Literal["short", "long"], ...] = ("short", "long")
     for ttl in lasts:
-        view = View(spans=(Span(0, 6),), marks=(0, 1, 2, 3, 4, 5), head=HeadMarks(system=1, tools=True, ttl=ttl))
+        view = View(spans=(Span(0, 6),), marks=(2, 5, 98, 99), head=HeadMarks(system=1, tools=True, ttl=ttl))
         asked = request(*talk, view=view, settings=Settings(search=True), pieces=(system("Be kind."),))
         async with serving(each(answer(*PAUSES), answer(*GOES_ON))) as server:
             await ask(model_at(server), asked)

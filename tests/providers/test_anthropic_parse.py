@@ -239,6 +239,8 @@ def test_an_answer_cut_before_it_began_is_invalid_and_says_where_the_tokens_went
         b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\x01b"}}',
         b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\xff"}}',
         b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}} trailing',
+        b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}',
+        b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}}',
         b'{"type":"content_block_delta","index":0}',
         b'{"type":"content_block_delta","index":7,"delta":{"type":"text_delta","text":"a"}}',
         b'{"type":"content_block_start","index":1}',

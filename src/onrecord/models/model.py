@@ -23,6 +23,7 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     """What a model can do, and where it lives.
 
     ``base_url`` is None for models without an endpoint. ``arrays`` is whether message content may be a list;
+    ``least_thinking`` is the smallest budget in tokens where ``thinking`` is ``budget``;
     ``needs_tools_with_calls`` whether definitions must stay while old calls are shown; ``steps`` how many requests one
     answer may take at most (None: as many as the agent's rounds). ``about`` is one sentence for people, ``honest`` one
     that the command line shows before the first reply of a stand-in.
@@ -40,6 +41,7 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     tools: bool = True
     hosted_search: bool = False
     thinking: Literal["none", "budget", "adaptive"] = "none"
+    least_thinking: int = 1
     structured: Literal["native", "json", "prompt"] = "native"
     structured_with_tools: bool = True
     needs_tools_with_calls: bool = False

@@ -16,10 +16,7 @@ from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
 
-__all__ = ("LEAST_BUDGET", "Thinking")
-
-LEAST_BUDGET = 1024
-"""The smallest budget, in tokens, that models with budgets take."""
+__all__ = ("Thinking",)
 
 
 class _Budget(Struct, frozen=True):
@@ -39,8 +36,9 @@ class Thinking(_Budget, frozen=True, kw_only=True):
     vendor wants back of its own reply (`Round.continuation`) is no business of the handler and stays as it is.
 
     Raises ConfigurationError for a budget that is no positive, finite number, or where nothing is asked;
-    UnsupportedThinkingError for a model that does not think, and on models with budgets for one below 1024 or not
-    whole. Where a model is chosen only later, the request fails with FeatureFailed before it is sent.
+    UnsupportedThinkingError for a model that does not think, and on models with budgets for one that is not whole, or
+    below the least that its card says. Where a model is chosen only later, the request fails with FeatureFailed
+    before it is sent.
     """
 
     handler: Callable[[str], str] | UnsetType | None = UNSET
@@ -92,8 +90,9 @@ class Thinking(_Budget, frozen=True, kw_only=True):
             return ""
         if card.thinking == "none":
             return f"model {card.name!r} does not think before it speaks"
-        if card.thinking == "budget" and (self.budget < LEAST_BUDGET or self.budget != math.floor(self.budget)):
-            return f"model {card.name!r} takes a whole budget from {LEAST_BUDGET} tokens on, not {self.budget:g}"
+        least = card.least_thinking
+        if card.thinking == "budget" and (self.budget < least or self.budget != math.floor(self.budget)):
+            return f"model {card.name!r} takes a whole budget from {least} tokens on, not {self.budget:g}"
         return ""
 
 

@@ -70,6 +70,7 @@ def anthropic_card(
         files=not known or version >= (3, 5),
         hosted_search=known and version >= (3, 5),
         thinking=thinking or _thinking(claude, version),
+        least_thinking=1024,
         structured=structured,
         needs_tools_with_calls=True,
         about="A model of Anthropic's, over its Messages service."

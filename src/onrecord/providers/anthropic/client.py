@@ -145,6 +145,7 @@ def anthropic(
     api_key: str | None = None,
     base_url: str | None = None,
     headers: Mapping[str, str] | None = None,
+    provider: str = "anthropic",
     silence_s: float = SILENCE_S,
     retry: bool = True,
     thinking: ThinkingMode | None = None,
@@ -153,7 +154,8 @@ def anthropic(
     """A Claude, or another vendor's model behind the same protocol at ``base_url`` (default: ``ANTHROPIC_BASE_URL``).
 
     The base URL is taken with its version (``…/v1``) and without, as Anthropic's own clients take it. The key is
-    ``api_key``, else ``ANTHROPIC_API_KEY`` at each call. ``thinking`` says which mode this model has, for names that
+    ``api_key``, else ``ANTHROPIC_API_KEY`` at each call. ``provider`` is the vendor's name, in records and errors.
+    ``thinking`` says which mode this model has, for names that
     the rules take wrongly: ``"none"``, ``"budget"`` or ``"adaptive"``. ``structured="native"`` has the vendor enforce
     schemas, which takes closed ones only; by default the schema goes into the prompt. ``retry=False`` leaves out the
     waits of `Reliable`. Raises ConfigurationError for an address that is none.
@@ -161,7 +163,11 @@ def anthropic(
     url = (base_url or os.environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC_URL).rstrip("/")
     held = AnthropicModel(
         anthropic_card(
-            model, base_url=url if _VERSIONED.search(url) else url + "/v1", thinking=thinking, structured=structured
+            model,
+            base_url=url if _VERSIONED.search(url) else url + "/v1",
+            provider=provider,
+            thinking=thinking,
+            structured=structured,
         ),
         key=Key(api_key, variable="ANTHROPIC_API_KEY", needed=True),
         headers=headers,
