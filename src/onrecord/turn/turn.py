@@ -24,7 +24,7 @@ from onrecord.record.kinds import Pending
 from onrecord.session.folding import Working, apply
 from onrecord.session.session import Session
 from onrecord.timing import whole_ms
-from onrecord.tools.tool import ToolResult
+from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.effects import Effects, made_once
 from onrecord.turn.moments import Stop
@@ -55,11 +55,11 @@ class Turn:
     __slots__ = (
         "_now", "admitted", "answer", "apart", "asks", "cause", "children", "context", "cut", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id", "ids", "ignored", "input",
-        "instructions", "interrupted", "is_new", "key", "last_step", "limit", "lines", "llm_calls", "looking",
+        "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit", "lines", "llm_calls", "looking",
         "may_ask", "messages", "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending",
         "plan", "private", "question", "request", "resumed", "resuming", "revised", "session", "shape", "shielded",
-        "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "usage", "values", "wakes",
-        "working",
+        "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "tools", "usage", "values",
+        "wakes", "working",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +93,9 @@ class Turn:
         self.values: dict[str, tuple[ToolResult, str]] = {}
         self.spent: dict[str, Usage] = {}
         self.revised: dict[str, int] = {}
+        # The tools that the calls of the running verb may go to, and what calls of this take were lent: in no entry.
+        self.tools: Mapping[str, Tool] = {}
+        self.lent: dict[str, Any] = {}
         # Text released to a live reader and not yet in a ``said`` entry; watchers that are waited for.
         self.streaming: list[str | Mark] = []
         self.apart = False  # whether a message was said, so that what is released next begins another one
