@@ -89,10 +89,7 @@ def resalted(walked: Iterable[Walked], old: str, new: str) -> Iterator[tuple[Ent
         elif isinstance(body, ModelRequested) and body.receipt is not None:
             body = replace(body, receipt=_resalted_receipt(body.receipt, one.units, old, new, fresh))
         elif isinstance(body, VerdictFiled):
-            body = replace(
-                body, before=_fresh(body.before, new, fresh), after=_fresh(body.after, new, fresh), before_text="",
-                after_text="",
-            )  # fmt: skip
+            body = replace(body, before=_fresh(body.before, new, fresh), after=_fresh(body.after, new, fresh))
         yield (one.entry if body is one.entry.body else replace(one.entry, body=body)), fresh
 
 
