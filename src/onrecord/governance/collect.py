@@ -97,16 +97,16 @@ async def request_input(
     supplied: Mapping[str, Json] | None = None, about: Json = None, audience: str = "speaker",
     on_message: OnMessage = "hold", expires_s: float | None = None,
 ) -> ToolResult:  # fmt: skip
-    """Collects typed values from a person, in a handler: ``return await request_input(ctx, "When?", fields)``.
+    """Collects typed values from a person, inside a handler, and gives the result that the handler returns.
 
-    ``fields`` are `AskField` of strings, numbers and booleans (``enum``: where only some values will do), or a type (see
-    `ask_fields`). ``supplied`` are values known already. What is still missing is asked for, by as many questions
-    as it takes: an answer may give some of it, and no model is called in between. A value of another type, and one that
+    ``fields`` are `AskField` of strings, numbers and booleans (``enum``: where only some values will do), or a type,
+    see `ask_fields`. ``supplied`` are values known already. What is still missing is asked for, by as many questions as
+    it takes: an answer may give some of it, and no model is called in between. A value of another type, and one that
     was not asked for, is refused and the question stays open. ``about`` is JSON for whoever shows the question.
 
     The result is ``{"status": "input_received", "request", "values", "origins"}``, each origin ``declaration`` for what
     was supplied and ``response`` for what was answered; declined or expired, it is ``{"status": "input_declined"}``
-    with the person's note, and has failed. UsageError (``input-request-invalid``) for a request that nobody could answer.
+    with the person's note, and has failed. UsageError (``input-request-invalid``) for what nobody could answer.
     """
     asked = tuple(fields) if isinstance(fields, Sequence) else ask_fields(fields)
     given = dict(supplied or {})

@@ -39,7 +39,7 @@ SHORTEST = 6
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What a source is asked for: a credential of a service, with these scopes, for this person (None: nobody known)."""
+    """What a source is asked for: a credential of a service, with these scopes, for this person, if known."""
 
     service: str
     scopes: tuple[str, ...] = ()
@@ -52,20 +52,20 @@ class _Secret(Struct, frozen=True):
 
 
 class Credential(_Secret, frozen=True, kw_only=True):
-    """A credential that was issued. ``kind`` is how it goes into a header, ``expires_at`` is for the record.
+    """A credential that was issued. ``scheme`` is how it goes into a header, ``expires_at`` is for the record.
 
     It has no readable form: its repr shows neither the secret nor its length.
     """
 
-    kind: str = "Bearer"
+    scheme: str = "Bearer"
     expires_at: datetime | None = None
 
     def headers(self) -> dict[str, str]:
         """``{"Authorization": "Bearer ..."}``."""
-        return {"Authorization": f"{self.kind} {self.secret}"}
+        return {"Authorization": f"{self.scheme} {self.secret}"}
 
     def __repr__(self) -> str:
-        return f"Credential({self.kind!r})"
+        return f"Credential({self.scheme!r})"
 
 
 class Consent(Struct, frozen=True, kw_only=True):
@@ -92,8 +92,8 @@ class CredentialSource(Protocol):
 class NeedsCredential(Struct, frozen=True, kw_only=True):
     """A trait: a call of this tool needs a credential of ``service``; its handler reads it with `credential`.
 
-    ``mode`` says what happens when the person has to agree first: ``pause`` asks them, ``tell-model`` denies the call in
-    words that name the service, and the address is in `TurnResult.private` all the same. ToolInvalid without a service.
+    ``mode`` says what happens when the person has to agree first: ``pause`` asks them, ``tell-model`` denies the call
+    in words that name the service; the address is in `TurnResult.private` all the same. ToolInvalid without a service.
     """
 
     service: str
@@ -118,7 +118,7 @@ class CredentialSettled(Body, frozen=True, kw_only=True, tag="credential.settled
     tool: str
     outcome: Literal["issued", "consent-required", "failed"]
     scopes: tuple[str, ...] = ()
-    kind: str = ""
+    scheme: str = ""
     expires_at: datetime | None = None
     error: str = ""
 
@@ -126,9 +126,9 @@ class CredentialSettled(Body, frozen=True, kw_only=True, tag="credential.settled
 class Credentials(Struct, frozen=True):
     """Gets credentials for tools with `NeedsCredential`, right before they run and behind every other rule.
 
-    ``source`` issues them, or says that the person has to agree first. After an approval it is asked again, and what it
-    still does not issue is a denial. A secret reaches the handler alone: it is in no entry, request or log, and a result
-    that repeats it is read without it. ConfigurationError without a source.
+    ``source`` issues them, or says that the person has to agree first. After an approval it is asked again, and what
+    it still does not issue is a denial. A secret reaches the handler alone: it is in no entry, request or log, and a
+    result that repeats it is read without it. ConfigurationError without a source.
     """
 
     source: CredentialSource | None = None
@@ -174,7 +174,7 @@ class Credentials(Struct, frozen=True):
             turn.note(replace(settled, error=type(error).__name__))
             return Deny(f"no credential of {need.service!r} could be had")
         if isinstance(got, Credential):
-            turn.note(replace(settled, outcome="issued", kind=got.kind, expires_at=got.expires_at))
+            turn.note(replace(settled, outcome="issued", scheme=got.scheme, expires_at=got.expires_at))
             turn.lent.setdefault(call.id, {})[need.service] = got
             return None
         if not isinstance(got, Consent):

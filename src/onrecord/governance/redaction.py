@@ -97,7 +97,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
         if isinstance(value, (int, float)) or value is None:
             return value
         if isinstance(value, Raw):
-            held = loads(memoryview(value)) if memoryview(value) else None
+            held = loads(bytes(value)) if bytes(value) else None
             new = self._walked(held)
             return value if new is held else Raw(_encode(new))
         if isinstance(value, Struct):
@@ -139,7 +139,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
         new: dict[str, Any] = {}
         same = True
         for name, held in value.items():
-            kept = self.word if isinstance(name, str) and name.casefold() in self.names else self._walked(held)
+            kept = self.word if name.casefold() in self.names else self._walked(held)
             same = same and kept is held
             new[name] = kept
         return value if same else new
