@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
+from functools import cache
+from typing import Any, Literal, cast, get_origin
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,6 +29,16 @@ STRUCTURE = frozenset(
 """Fields of entries that say what is what: ids, kinds and names. They are left, so that what leaves still fits."""
 
 _encode = msgspec.json.encode
+
+
+@cache
+def _fixed(kind: type[Struct]) -> frozenset[str]:
+    """The fields of a type that are left: what says what is what, and what is one of a few words."""
+    try:
+        fields = msgspec.structs.fields(kind)
+    except Exception:  # noqa: BLE001 - a feature's own type whose annotations cannot be read
+        return STRUCTURE
+    return STRUCTURE | {field.name for field in fields if get_origin(field.type) is Literal}
 
 
 class Redaction(Struct, frozen=True, kw_only=True):
@@ -126,10 +137,11 @@ class Redaction(Struct, frozen=True, kw_only=True):
 
     def _struct(self, value: Struct) -> Struct:
         changed: dict[str, Any] = {}
+        fixed = _fixed(type(value))
         for name in value.__struct_fields__:
-            if name in STRUCTURE and isinstance(getattr(value, name), str):
-                continue
             old = getattr(value, name)
+            if name in fixed and isinstance(old, str):
+                continue
             new = self._walked(old)
             if new is not old:
                 changed[name] = new
