@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
 from onrecord.errors import GivenUp, ModelError
+from onrecord.models.breaker import Circuit
 from onrecord.models.call_decisions import DELIVER, Decision, Standing, decided
 from onrecord.models.call_rules import CallScope, Misfit, first_match, kind_of_call
 from onrecord.models.chunks import Attempted, Chunk, Finished
@@ -37,9 +38,9 @@ class Call:
     """
 
     __slots__ = (
-        "_asked", "_attempts", "_began", "_by", "_ended", "_failed", "_first", "_history", "_latest", "_loops",
-        "_misfit", "_original", "_problem", "_reply", "_stood_in", "_waited", "at", "attempts", "held", "over",
-        "wait_s",
+        "_asked", "_attempts", "_began", "_by", "_ended", "_entered", "_failed", "_first", "_history", "_latest",
+        "_loops", "_misfit", "_original", "_problem", "_reply", "_stood_in", "_waited", "at", "attempts", "held",
+        "over", "wait_s",
     )  # fmt: skip
 
     def __init__(self, by: Reliable, request: Request) -> None:
@@ -54,6 +55,7 @@ class Call:
         self._failed = self._loops = self._waited = 0
         self._stood_in = self.over = False
         self._began = 0.0
+        self._entered: tuple[Circuit, int] | None = None  # while an attempt runs
         self._reply: Round | None = None  # where all of it was kept
         self._ended: Finished | None = None
         shape = request.shape
@@ -98,12 +100,14 @@ class Call:
         if self.held is not None:
             self.held = []
         circuit, now = by.circuits.get(label), by.clock()
-        if circuit is not None and not circuit.admits(now):
+        period = 0 if circuit is None else circuit.enter(now)
+        if circuit is not None and not period:
             self._problem = GivenUp(
                 "circuit-open", attempts=self.attempts, provider=self.model.card.provider, kind="overload",
                 retry_after=circuit.left(now), hint=f"{label} failed several times in a row and is left alone",
             )  # fmt: skip
             return True
+        self._entered = None if circuit is None else (circuit, period)
         self.attempts += 1
         self._attempts[label] = self._attempts.get(label, 0) + 1
         self._began = now
@@ -129,12 +133,18 @@ class Call:
                 self._history = (*self._history, self._misfit)
                 problem = GivenUp("schema-fail", attempts=self.attempts, provider=self.model.card.provider)
         self._problem = problem
-        circuit = by.circuits.get(by.labels[self.at])
-        if circuit is not None:
+        if self._entered is not None:
+            (circuit, period), self._entered = self._entered, None
             if problem is None or self._misfit is not None:  # a reply that does not fit is an answer all the same
-                circuit.succeeded()
+                circuit.succeeded(period)
             else:
-                circuit.failed(problem.kind, by.clock())
+                circuit.failed(period, problem.kind, by.clock())
+
+    def over_early(self) -> None:
+        """The call ends where it is: an attempt that still ran says nothing about its model."""
+        if self._entered is not None:
+            circuit, period = self._entered
+            circuit.broke_off(period)
 
     async def follow(self, *, reached: bool) -> Sequence[Chunk]:
         """Decides what follows and prepares it; what is handed out now. Raises what ends the call."""

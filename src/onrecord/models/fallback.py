@@ -11,6 +11,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from onrecord.errors import ConfigurationError, ErrorKind, ModelError
+from onrecord.models.breaker import PROBING_S
 from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.lanes import SLICE
 from onrecord.models.model import Model, ModelCard, extend
@@ -36,9 +37,6 @@ COOLDOWNS_S: Mapping[ErrorKind, float] = {
 """How long a model is left alone after a failure of each kind; after others the next model is not asked at all."""
 
 _NOW = partial(datetime.now, UTC)
-
-PROBING_S = 1.0
-"""How soon to come back when the only model left is being tried out by somebody else."""
 
 
 class _Rest:

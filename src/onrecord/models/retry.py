@@ -99,29 +99,32 @@ class Reliable:
         for skipped in call.begin():
             yield skipped
         hands_out = call.held is None
-        while True:
-            reached = False
-            if not call.is_refused():
-                problem: ModelError | None = None
-                chunks = call.model.stream(call.request)
-                try:
-                    async for chunk in chunks:
-                        if hands_out and type(chunk) is not Finished:
-                            reached = reached or type(chunk) is not Attempted
-                            yield chunk
-                        elif call.keep(chunk):
-                            yield chunk
-                except ModelError as error:
-                    problem = error
-                finally:
-                    await chunks.aclose()
-                call.ended(problem)
-            for told in await call.follow(reached=reached):
-                yield told
-            if call.over:
-                return
-            if call.wait_s is not None:
-                await self._sleep(call.wait_s)
+        try:
+            while True:
+                reached = False
+                if not call.is_refused():
+                    problem: ModelError | None = None
+                    chunks = call.model.stream(call.request)
+                    try:
+                        async for chunk in chunks:
+                            if hands_out and type(chunk) is not Finished:
+                                reached = reached or type(chunk) is not Attempted
+                                yield chunk
+                            elif call.keep(chunk):
+                                yield chunk
+                    except ModelError as error:
+                        problem = error
+                    finally:
+                        await chunks.aclose()
+                    call.ended(problem)
+                for told in await call.follow(reached=reached):
+                    yield told
+                if call.over:
+                    return
+                if call.wait_s is not None:
+                    await self._sleep(call.wait_s)
+        finally:
+            call.over_early()
 
     def wait_after(self, error: ModelError, failed: int) -> float | None:
         """Seconds to wait after this error, with ``failed`` waits behind us; None to give up."""
