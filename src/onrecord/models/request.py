@@ -168,10 +168,14 @@ class Shape(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class ProjectionIssue(Struct, frozen=True, kw_only=True):
-    """Something that this wire cannot carry, named before anything is sent."""
+    """Something that this wire cannot carry, named before anything is sent; ``unit`` is -1 where it is no unit.
+
+    ``about`` says that it is how thinking is asked for.
+    """
 
     unit: int
     what: str
+    about: Literal["", "thinking"] = ""
 
 
 class Wire(Struct, frozen=True, kw_only=True):
