@@ -10,6 +10,8 @@ import pytest
 from msgspec import Raw
 
 from onrecord.agent import Agent
+from onrecord.conversation.content import Image, Text
+from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import AssistantMessage, Round
 from onrecord.conversation.outgoing import TextDelta
 from onrecord.conversation.usage import Usage
@@ -20,11 +22,14 @@ from onrecord.models.fallback import Fallback
 from onrecord.models.model import Model, ModelCard
 from onrecord.models.request import Request, Wire
 from onrecord.models.retry import Reliable
+from onrecord.prompt.media import Degrade
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 from onrecord.providers.openai_chat.project import ChatProjection
-from onrecord.record.kinds import ModelAttempted, ModelReplied
+from onrecord.record.kinds import ModelAttempted, ModelReplied, ModelRequested
 from onrecord.session.session import Session
+from onrecord.testing import raises
 from onrecord.turn.result import TurnResult
+from tests.models import wired
 from tests.models.failing import BUSY, Clock, error
 from tests.models.merging import MergingWire
 from tests.turn.acting import bodies, tool, turn
@@ -184,3 +189,17 @@ async def test_a_fallback_function_s_words_are_an_answer_that_no_model_gave() ->
     assert held.use is not None
     assert (held.use.provider, held.continuation) == ("fallback", None)
     assert "We call you back." in a.bodies[-1]
+
+
+@pytest.mark.parametrize("wrapper", [lambda *models: Reliable(*models, waits_s=()), Fallback])
+async def test_what_the_other_model_was_not_sent_is_on_the_record(wrapper: Any) -> None:
+    """The receipt is of the request as composed, for the first model; the attempt says what the next one lacks."""
+    first = wired.chat(raises("overload", status=503), provider="a", base_url="http://a/v1")
+    other = wired.chat("I see no picture.", provider="b", base_url="http://b/v1", images=False)
+    agent: Agent[Any, Any] = Agent(wrapper(first, other), features=[Degrade()])
+    result = await turn(agent, Said((Text("look"), Image(url="https://x.example/cat.png"))))
+    (asked,), (told,) = bodies(result, ModelRequested), bodies(result, ModelAttempted)
+    assert asked.receipt is not None
+    assert (result.text, asked.receipt.left_out) == ("I see no picture.", ())
+    assert [(mark.unit, mark.what) for mark in told.left_out] == [(0, "an image: 'b:m' reads none")]
+    assert b"cat.png" not in other.bodies[0]

@@ -15,9 +15,12 @@ from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, FeatureFailed, LimitReached, ModelError
 from onrecord.governance.budget import Budget, Limit, spent
 from onrecord.governance.ledger import LEDGER, LimitHit, Spent, Ticked
+from onrecord.models.call_rules import CallRule
 from onrecord.models.chunks import TextChunk
+from onrecord.models.held_reply import fits_shape
 from onrecord.models.prices import Price, Prices
 from onrecord.models.request import Reading, Shape
+from onrecord.models.retry import Reliable
 from onrecord.record.kinds import VerdictFiled
 from onrecord.session import refold
 from onrecord.session.session import Session
@@ -183,6 +186,31 @@ async def test_judgements_and_consultations_count_too() -> None:
     assert sums(result) == [0.2, 0.4, 0.6]
 
 
+async def test_a_wrap_up_counts_too() -> None:
+    """It is the request after the last permitted round."""
+    model = ScriptedModel(call("lookup"), "wrapped up", usage=USED)
+    result = await turn(Agent(model, tools=[tool()], rounds=1, features=[Budget(prices=PRICES)]))
+    assert [tick.purpose for tick in bodies(result, Ticked)] == ["speak", "wrap_up"]
+    assert sums(result) == [0.2, 0.4]
+
+
+async def test_a_reply_that_was_thrown_away_and_asked_for_again_counts_too() -> None:
+    """It was paid, at the price of the model that gave it; an attempt that nobody counted costs nothing."""
+    first = ScriptedModel("seven", '{"value": 7}', usage=USED)
+    busy = ScriptedModel(raises("overload", status=503))
+    rule = CallRule(when=lambda s: s.error_kind == "schema-fail", then="retry", kind="misfit")
+    model = Reliable(busy, first, rules=[rule], validate=fits_shape, waits_s=())
+    result = await turn(Agent(model, output=int, features=[Budget(turn=Limit(usd=0.3), prices=PRICES)]))
+    assert [(tick.purpose, tick.model) for tick in bodies(result, Ticked)] == [
+        ("attempt", "script/2"),
+        ("speak", "script"),
+    ]
+    assert (sums(result), result.output) == ([0.2, 0.4], 7)
+    (hit,) = bodies(result, LimitHit)
+    assert round(hit.actual, 6) == 0.4
+    assert result.usage == USED + USED
+
+
 async def test_what_is_asked_after_the_last_reply_is_added_up_at_the_end() -> None:
     """A consultation while the turn settles."""
 
@@ -209,7 +237,8 @@ async def test_what_a_sub_agent_used_counts_as_tokens() -> None:
     """Its money is counted by a budget of its own."""
     inner: Agent[Any, Any] = Agent(ScriptedModel("inner", usage=USED), name="helper")
     model = ScriptedModel(call("helper", message="go"), "done", usage=USED)
-    agent: Agent[Any, Any] = Agent(model, tools=[inner.as_tool()], features=[Budget(prices=PRICES)])
+    prices = Prices({"": Price(input=1000.0, output=2000.0)})  # for all models, and a sub-agent is none
+    agent: Agent[Any, Any] = Agent(model, tools=[inner.as_tool()], features=[Budget(prices=prices)])
     result = await turn(agent)
     ticks = bodies(result, Ticked)
     assert [(tick.purpose, tick.tokens_input, tick.estimated_usd is None) for tick in ticks] == [

@@ -132,6 +132,8 @@ async def test_a_view_that_degrades_lets_a_model_answer_that_cannot_carry_everyt
     assert (asked.wire.body[:3], [issue.what for issue in asked.wire.issues]) == (b"a:m", ["video"])
     out, problem = await drained(model, asked)
     assert (problem, text_of(out)) == (None, "hi")
+    (told,) = [chunk for chunk in out if isinstance(chunk, Attempted)]
+    assert [issue.what for issue in told.left_out] == ["audio"]  # what the receipt of the first cannot say
 
 
 async def test_that_the_first_model_was_passed_over_is_told() -> None:

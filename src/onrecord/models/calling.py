@@ -16,7 +16,7 @@ from onrecord.models.call_rules import CallScope, Misfit, first_match, kind_of_c
 from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.held_reply import round_of
 from onrecord.models.model import Model, ModelCard
-from onrecord.models.request import Piece, Request
+from onrecord.models.request import Piece, ProjectionIssue, Request
 from onrecord.models.rerouting import Rerouted, answered_by, fitted, sent_to
 from onrecord.models.standing_in import stand_in
 
@@ -83,7 +83,7 @@ class Call:
             )
         if not isinstance(wire, Rerouted) or wire.by is not by:
             return ()
-        told = self._told("invalid", by.labels[self.at], DELIVER)
+        told = self._told("invalid", by.labels[self.at], DELIVER)  # the receipt has what the other cannot be sent
         self.at = wire.at
         self._asked = replace(sent_to(self.model, self._original, self._first), wire=wire.wire)
         return (told,)
@@ -195,7 +195,8 @@ class Call:
             self.at += 1
             asked = await fitted(self.model, self._original, self._first)
             if asked is not None:
-                told = self._told(self._kind(), left, decision)
+                left_out = () if asked.wire is None else asked.wire.issues
+                told = self._told(self._kind(), left, decision, left_out)
                 self._asked, self._waited = asked, 0
                 self._show(decision.feedback)
                 return told
@@ -247,11 +248,13 @@ class Call:
             return kind_of_call(problem, self._misfit)
         return problem.kind
 
-    def _told(self, kind: str, model: str, decision: Decision) -> Attempted:
+    def _told(self, kind: str, model: str, decision: Decision, left_out: tuple[ProjectionIssue, ...] = ()) -> Attempted:
         self._failed += 1
+        ended, self._ended = self._ended, None  # what it cost is told once
         return Attempted(
             attempt=self._failed, error=kind, status=None if self._problem is None else self._problem.status,
             wait_s=decision.wait_s if decision.then == "retry" else 0.0, model=model, feedback=decision.feedback,
+            usage=None if ended is None else ended.usage, left_out=left_out,
         )  # fmt: skip
 
     def _show(self, feedback: str) -> None:

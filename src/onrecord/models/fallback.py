@@ -141,7 +141,7 @@ class Fallback:
             if rest.left(self._clock()) or (asked := await self._asked(at, request)) is None:
                 continue
             if untold is not None:
-                yield untold
+                yield untold if asked.wire is None else replace(untold, left_out=asked.wire.issues)
                 untold = None
             reached, chunks = False, model.stream(asked)
             tried = rest.take(self._clock())

@@ -44,7 +44,6 @@ async def ask_silently(
     request = wired(got)
     requested = file_request(turn, request, round_id)
     heard = await listen(turn, request, round_id, (), live=False, where=where)
-    turn.count(heard.usage)
     turn.note(ModelReplied(round=heard.round, purpose=purpose), cause=requested.n, where=where)
     return heard.round
 
