@@ -198,11 +198,12 @@ def test_a_card_says_no_more_than_all_models_can_do() -> None:
     one = replace(CARD, context_tokens=200, output_tokens=None, thinking="adaptive", structured="native", images=True)
     two = replace(
         CARD, provider="b", context_tokens=100, output_tokens=50, thinking="budget", structured="json", images=False,
-        tools=False, needs_tools_with_calls=True,
+        tools=False, needs_tools_with_calls=True, least_thinking=1024, steps=10, cache_marks=True,
     )  # fmt: skip
     card = shared_card([Failing("a", card=one), Failing("b", card=two)])
     assert (card.provider, card.name, card.base_url) == (one.provider, one.name, one.base_url)
-    assert (card.context_tokens, card.output_tokens, card.structured, card.thinking) == (100, 50, "json", "adaptive")
+    assert (card.context_tokens, card.output_tokens, card.structured, card.thinking) == (100, 50, "json", "budget")
+    assert (card.least_thinking, card.steps, card.cache_marks) == (1024, 10, True)  # marks are nothing to the others
     assert (card.images, card.tools, card.audio, card.needs_tools_with_calls) == (False, False, True, True)
     none = shared_card([Failing("a", card=one), Failing("b", card=replace(two, thinking="none"))])
     assert none.thinking == "none"

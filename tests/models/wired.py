@@ -57,7 +57,7 @@ def chat(*answers: Any, **about: Any) -> WiredModel:
 def merging(*answers: Any, **about: Any) -> WiredModel:
     """The wire that merges entries, hoists instructions and takes marks."""
     given = {name: about.pop(name) for name in ("usage", "judge") if name in about}
-    card = replace(CARD, provider="merging", model="merging", protocol="merging", **about)
+    card = replace(CARD, provider="merging", model="merging", protocol="merging", cache_marks=True, **about)
     return WiredModel(MergingWire(), *answers, card=card, **given)
 
 

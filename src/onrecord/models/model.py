@@ -25,8 +25,9 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     ``base_url`` is None for models without an endpoint. ``arrays`` is whether message content may be a list;
     ``least_thinking`` is the smallest budget in tokens where ``thinking`` is ``budget``;
     ``needs_tools_with_calls`` whether definitions must stay while old calls are shown; ``steps`` how many requests one
-    answer may take at most (None: as many as the agent's rounds). ``about`` is one sentence for people, ``honest`` one
-    that the command line shows before the first reply of a stand-in.
+    answer may take at most (None: as many as the agent's rounds); ``cache_marks`` whether its vendor caches what
+    requests mark, where others cache by themselves. ``about`` is one sentence for people, ``honest`` one that the
+    command line shows before the first reply of a stand-in.
     """
 
     provider: str
@@ -47,6 +48,7 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     needs_tools_with_calls: bool = False
     arrays: bool = True
     steps: int | None = None
+    cache_marks: bool = False
     about: str = ""
     honest: str = ""
 

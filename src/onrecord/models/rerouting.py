@@ -22,6 +22,8 @@ from onrecord.models.request import Request, Wire
 
 __all__ = ("Rerouted", "answered_by", "fitted", "fitting_wire", "labels_of", "models_of", "sent_to", "shared_card")
 
+_THINKING = ("none", "budget", "adaptive")
+"""From the one that takes least to the one that takes most: a budget must be whole and large enough for all."""
 _STRUCTURED = ("prompt", "json", "native")
 
 
@@ -72,11 +74,14 @@ def shared_card(models: Sequence[Model]) -> ModelCard:
         files=all(c.files for c in cards),
         tools=all(c.tools for c in cards),
         hosted_search=all(c.hosted_search for c in cards),
-        thinking=first.thinking if all(c.thinking != "none" for c in cards) else "none",
+        thinking=min((c.thinking for c in cards), key=_THINKING.index),
+        least_thinking=max(c.least_thinking for c in cards),
         structured=min((c.structured for c in cards), key=_STRUCTURED.index),
         structured_with_tools=all(c.structured_with_tools for c in cards),
         needs_tools_with_calls=any(c.needs_tools_with_calls for c in cards),
         arrays=all(c.arrays for c in cards),
+        steps=min((c.steps for c in cards if c.steps is not None), default=None),
+        cache_marks=any(c.cache_marks for c in cards),  # to the others they are nothing
     )
 
 
