@@ -262,11 +262,11 @@ class _Assembly:
     def _found(self, unit: int, problems: Iterable[str]) -> None:
         self.issues.extend(ProjectionIssue(unit=unit, what=what) for what in problems)
 
-    def _stable(self) -> int:
-        """Up to which unit this request shows what the last one sent did, byte for byte."""
+    def _stable(self) -> int | None:
+        """Up to which unit this request shows what the last one sent did, byte for byte; None: no such one is known."""
         sent, request = self.lane.sent, self.request
         if sent is None:
-            return 0
+            return None
         limits = [sent.size, _agreeing(sent.view, request.view)]
         turn = "\n\n".join(self.turn)
         if (sent.own, sent.turn) != (request.own, turn) and (sent.turn or turn):

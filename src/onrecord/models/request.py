@@ -179,11 +179,15 @@ class ProjectionIssue(Struct, frozen=True, kw_only=True):
 
 
 class Wire(Struct, frozen=True, kw_only=True):
-    """A projected request: the exact bytes, what they leave out, and how many units kept the previous bytes."""
+    """A projected request: the exact bytes, what they leave out, and how many units kept the previous bytes.
+
+    ``stable_until`` is None where no request is known that was sent before in this form: it is the first one, or the
+    first since the session was loaded, or since another model answered.
+    """
 
     body: bytes
     issues: tuple[ProjectionIssue, ...] = ()
-    stable_until: int = 0
+    stable_until: int | None = None
 
     def refusing(self, view: View) -> tuple[ProjectionIssue, ...]:
         """The issues that keep the request from being sent: all, but where ``view`` degrades none that is of a unit.

@@ -77,7 +77,7 @@ def _unquoted(pending: Pending, names: Names) -> Pending:
 
 def _bare(receipt: Receipt) -> Receipt:
     return replace(
-        receipt, spans=(), swaps=(), marks=(), left_out=(), units=0, own=0, stable_until=0, carries="", erased=True
+        receipt, spans=(), swaps=(), marks=(), left_out=(), units=0, own=0, stable_until=None, carries="", erased=True
     )  # fmt: skip
 
 
