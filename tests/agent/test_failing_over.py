@@ -26,8 +26,10 @@ from onrecord.prompt.media import Degrade
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 from onrecord.providers.openai_chat.project import ChatProjection
 from onrecord.record.kinds import ModelAttempted, ModelReplied, ModelRequested
+from onrecord.session import record_of
 from onrecord.session.session import Session
 from onrecord.testing import raises
+from onrecord.turn.receipt import rebuild
 from onrecord.turn.result import TurnResult
 from tests.models import wired
 from tests.models.failing import BUSY, Clock, error
@@ -130,6 +132,20 @@ async def test_a_conversation_fails_over_and_comes_back_and_loses_nothing(wrappe
     # and a reads its own words natively and b's in words
     back = a.bodies[-1]
     assert ("one <a>" in back, "two" in back, "<b>" in back) == (True, True, False)
+
+
+@pytest.mark.parametrize("other", [chat, merging])
+@pytest.mark.parametrize("wrapper", [lambda *models: Reliable(*models, waits_s=()), Fallback])
+async def test_the_bytes_that_each_model_got_can_be_made_again_from_the_record(wrapper: Any, other: Any) -> None:
+    """The receipt is of the request as composed; given to the model that answered instead, it is what that one got."""
+    a, b = chat("a", ["one"], [BUSY]), other("b", ["two"])
+    model = wrapper(a, b)
+    results, session = await talk(model, "q1", "q2")
+    record = record_of(session, [entry for result in results for entry in result.entries])
+    second = rebuild(record, [entry.seq for entry in record if isinstance(entry.body, ModelRequested)][1])
+    for each, sent in ((model, a.bodies[1]), (a, a.bodies[1]), (b, b.bodies[0])):
+        assert each.wire(second.request(each)).body.decode() == sent
+    assert ("<a>" in a.bodies[1], "<a>" in b.bodies[0]) == (True, False)
 
 
 async def test_a_call_made_at_one_vendor_is_answered_at_the_other() -> None:

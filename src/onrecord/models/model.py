@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from onrecord.jsonio import Json, dumps
 from onrecord.models.chunks import Chunk
 from onrecord.models.lanes import SLICE
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model
 from onrecord.models.request import Request, Settings, Wire
 
 __all__ = ("Model", "ModelCard", "Preset", "extend", "preset", "scope_of")
@@ -142,9 +142,8 @@ def preset(
     ``thinking`` is an effort, a budget in tokens or ``"none"``; ``search=True`` adds the search that the provider runs
     itself. ``extra`` goes into the request body as given. Raises ConfigurationError for an unknown model name.
     """
-    held = model_named(model) if isinstance(model, str) else model
     settings = Settings(
         temperature=temperature, top_p=top_p, max_tokens=max_tokens, stop=stop, seed=seed, thinking=thinking,
         search=search, extra=extra,
     )  # fmt: skip
-    return Preset(held, settings)
+    return Preset(as_model(model), settings)
