@@ -84,9 +84,10 @@ async def test_headers_of_a_request_go_to_no_other_server() -> None:
         return {"Authorization": "Bearer of-a"}
 
     near = Failing("near", [BUSY], card=replace(CARD, provider="a", model="small", base_url="http://a/v1"))
+    moved = Failing("moved", [BUSY], card=replace(CARD, provider="a", model="m", base_url="http://elsewhere/v1"))
     far = Failing("b", says("hi"))
-    await drained(Reliable(Failing("a", [BUSY]), near, far, waits_s=()), request(user("q"), headers=secret))
-    assert (near.asked[0].headers, far.asked[0].headers) == (secret, None)
+    await drained(Reliable(Failing("a", [BUSY]), near, moved, far, waits_s=()), request(user("q"), headers=secret))
+    assert [each.asked[0].headers for each in (near, moved, far)] == [secret, None, None]
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)

@@ -192,6 +192,12 @@ def test_a_call_that_nobody_answered_and_hoisted_text_hold_no_mark() -> None:
     assert boundaries(request(user("q"), context("a fact", "data", id="c"))) == (0, 1)
 
 
+def test_a_draft_with_its_correction_holds_a_mark() -> None:
+    """The correction is shown behind it, on the user's side."""
+    draft = replace(settled("r", "It is 7."), revised=(context("Say the unit.", id="v"),))
+    assert boundaries(request(user("q"), said(draft), own=1)) == (0, 1)
+
+
 # ---- off, and worth it -----------------------------------------------------------------------------------------------
 
 

@@ -155,10 +155,7 @@ class Call:
             reached = reached or (problem.started and self.held is None)
         elif reply is None and not reached:
             reply = round_of(())  # nothing was said
-        standing = Standing(
-            problem, reply, reached, self._waited, self.at + 1 >= len(by.models), self._stood_in,
-            self._misfit is not None,
-        )  # fmt: skip
+        standing = Standing(problem, reply, reached, self._waited, self.at + 1 >= len(by.models), self._stood_in)
         decision = decided(by, standing, partial(self._scope, reply))
         self.wait_s = None
         match decision.then:
