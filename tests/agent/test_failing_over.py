@@ -16,17 +16,21 @@ from onrecord.conversation.messages import AssistantMessage, Round
 from onrecord.conversation.outgoing import TextDelta
 from onrecord.conversation.usage import Usage
 from onrecord.errors import GivenUp, ModelError
+from onrecord.models.breaker import Breaker
 from onrecord.models.call_rules import CallRule
 from onrecord.models.chunks import CallChunk, Chunk, Finished, NativeItem, TextChunk
 from onrecord.models.fallback import Fallback
-from onrecord.models.model import Model, ModelCard
+from onrecord.models.model import Model, ModelCard, preset
 from onrecord.models.request import Request, Wire
 from onrecord.models.retry import Reliable
 from onrecord.prompt.media import Degrade
+from onrecord.prompt.model_choice import Choose
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 from onrecord.providers.openai_chat.project import ChatProjection
 from onrecord.record.kinds import ModelAttempted, ModelReplied, ModelRequested
+from onrecord.record.receipts import LeftMark
 from onrecord.session import record_of
+from onrecord.session.quoting import Names, unquoted
 from onrecord.session.session import Session
 from onrecord.testing import raises
 from onrecord.turn.receipt import rebuild
@@ -219,3 +223,37 @@ async def test_what_the_other_model_was_not_sent_is_on_the_record(wrapper: Any) 
     assert (result.text, asked.receipt.left_out) == ("I see no picture.", ())
     assert [(mark.unit, mark.what) for mark in told.left_out] == [(0, "an image: 'b:m' reads none")]
     assert b"cat.png" not in other.bodies[0]
+
+
+async def test_a_chosen_wrapper_fails_over_inside_one_answer_and_its_circuit_stays() -> None:
+    """A wrapper that `Choose` picks is a model like any other: rounds are filed under who gave them."""
+    home = chat("home", [CallChunk(wire_id="call_h", name="lookup", raw_args="{}")], ["never"])
+    a, b = chat("a", [BUSY]), merging("b", ["done"], ["and again"])
+    strong = Reliable(a, b, waits_s=(), breaker=Breaker(threshold=1))
+    choose = Choose(lambda live, _: strong if live.rounds or live.session.conversation.messages[:-1] else None)
+    agent: Agent[Any, Any] = Agent(home, tools=[tool()], features=[choose])
+    first = await turn(agent, "look")
+    second = await turn(agent, "again", session=first.session)
+    assert [result.text for result in (first, second)] == ["done", "and again"]
+    assert second.session is not None
+    assert [held.use.provider for held in rounds(second.session) if held.use] == ["home", "b", "b"]
+    assert [body.model for body in bodies(first, ModelRequested)] == ["home:m", "a:m"]
+    assert [told.error for told in bodies(second, ModelAttempted)] == ["circuit-open"]
+    assert len(a.bodies) == 1  # the second turn went past it
+
+
+async def test_settings_of_a_preset_go_to_its_own_model_and_those_of_a_wrapper_to_all() -> None:
+    """Inside a wrapper they are one model's, around it they are everybody's."""
+    a, b = chat("a", [BUSY], [BUSY]), chat("b", ["one"], ["two"])
+    for model in (Reliable(preset(a, temperature=0.5), b, waits_s=()), preset(Reliable(a, b, waits_s=()), seed=7)):
+        await talk(model, "q")
+    sent = [json.loads(body) for body in (*a.bodies, *b.bodies)]
+    assert [(body.get("temperature"), body.get("seed")) for body in sent] == [
+        (0.5, None), (None, 7), (None, None), (None, 7),
+    ]  # fmt: skip
+
+
+def test_what_an_attempt_left_out_goes_with_the_history_it_is_of() -> None:
+    """When turns before it are erased; the attempt stays."""
+    left = ModelAttempted(round="r", attempt=1, error="rate", left_out=(LeftMark(unit=0, what="an image"),))
+    assert unquoted(left, Names(frozenset())) == ModelAttempted(round="r", attempt=1, error="rate")

@@ -208,6 +208,18 @@ async def test_no_more_calls_are_let_through_on_trial_than_would_close_the_circu
     assert reliable.circuits["a:m"].state == "closed"
 
 
+def test_each_success_on_trial_leaves_room_for_one_less() -> None:
+    """Three close it: after the first, two more are let through."""
+    circuit = Circuit(Breaker(threshold=1, cooldown_s=0, successes=3))
+    circuit.failed(circuit.enter(0), "overload", 0)
+    circuit.succeeded(circuit.enter(0))
+    trials = [circuit.enter(0) for _ in range(3)]
+    assert (bool(trials[0]), bool(trials[1]), trials[2], circuit.left(0)) == (True, True, 0, 1.0)
+    for trial in trials[:2]:
+        circuit.succeeded(trial)
+    assert circuit.state == "closed"
+
+
 @pytest.mark.parametrize("ends", ["cancelled", "left", "own fault", "raised"])
 async def test_a_trial_that_is_cut_short_makes_room_for_another(ends: str) -> None:
     """However it ends, or the circuit would never close again."""

@@ -14,7 +14,7 @@ from onrecord.models.calling import Call
 from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.held_reply import Validate
 from onrecord.models.lanes import SLICE
-from onrecord.models.model import Model, ModelCard, extend
+from onrecord.models.model import Model, ModelCard, Preset, extend
 from onrecord.models.request import Request, Wire
 from onrecord.models.rerouting import fitting_wire, labels_of, models_of, shared_card
 from onrecord.models.standing_in import FallbackFunction
@@ -34,7 +34,8 @@ class Reliable:
     takes its place, and one over ``longest_s`` ends the attempts at once. Network failures and other statuses are
     never retried by themselves: nobody knows what they cost. Then the next of ``others`` is asked, if the failure was
     an overload, a rate limit or a model that is not there; then ``fallback(request, error)``, which gives a text or
-    chunks. Models may be given by name; a plain `Reliable` among them is taken for the model it wraps.
+    chunks. Models may be given by name; a plain `Reliable` among them, in a `preset` too, is taken for the model it
+    wraps.
 
     ``rules`` are looked at after each attempt, good or bad, and ``before`` once before the first; the first that holds
     decides (see `CallRule`), and where none does, the above is done. Nothing is asked again once a piece of the reply
@@ -140,5 +141,8 @@ class Reliable:
 
 
 def _bare(model: Model) -> Model:
-    """The model itself, where another `Reliable` around it would only multiply the waits."""
+    """The model itself, with its settings, where another `Reliable` around it would only multiply the waits."""
+    if type(model) is Preset:
+        inner = _bare(model.model)
+        return model if inner is model.model else Preset(inner, model.settings)
     return model.model if type(model) is Reliable and model.is_plain else model
