@@ -150,9 +150,9 @@ class ChatProjection(Projection):
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
             elif not self.dialect.forces:
-                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call one"
+                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
         if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
-            yield f"hosted search: {card.name!r} has none over Chat Completions"
+            yield f"a search of the provider's own: {card.name!r} has none over Chat Completions"
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
