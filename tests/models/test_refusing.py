@@ -1,4 +1,4 @@
-"""What is said of a request that cannot be sent, and of a reply that broke its protocol: what it was, and what to do."""
+"""What is said of a request that cannot be sent and of a reply that broke its protocol: what it was, what to do."""
 
 from __future__ import annotations
 
