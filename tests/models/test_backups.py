@@ -8,7 +8,7 @@ from onrecord.errors import ErrorKind
 from onrecord.models.chunks import Attempted, TextChunk
 from onrecord.models.model import preset
 from onrecord.models.retry import Reliable
-from tests.models.failing import BUSY, Clock, Failing, drained, error, says, text_of
+from tests.models.failing import BUSY, Clock, Failing, always, drained, error, given_up, says, text_of
 
 pytestmark = pytest.mark.unit
 
@@ -82,3 +82,13 @@ async def test_a_plain_wrapper_in_a_preset_does_not_multiply_them_either() -> No
     assert [asked.settings.seed for asked in other.asked] == [None]
     plain = preset(inner)
     assert Reliable(plain).model is plain
+
+
+async def test_the_function_stands_in_where_no_backup_can_carry_the_request() -> None:
+    """A rule that wants another model is told that there is none."""
+    models = Failing("a", [BUSY]), Failing("b", says("no"), lacks="video")
+    out, problem = await drained(Reliable(*models, waits_s=(), fallback=lambda _r, _e: "instead"))
+    assert (problem, text_of(out)) == (None, "instead")
+    assert [(c.error, c.model) for c in out if isinstance(c, Attempted)] == [("overload", "a:m")]
+    _, problem = await drained(Reliable(*models, rules=[always("retry_other")], fallback=lambda _r, _e: "instead"))
+    assert given_up(problem).why == "no-more-providers"

@@ -28,9 +28,12 @@ from onrecord.prompt.model_choice import Choice, Choose
 from onrecord.prompt.thinking import Thinking
 from onrecord.providers.anthropic.cards import anthropic_card
 from onrecord.providers.anthropic.project import AnthropicProjection
+from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_chat.project import ChatProjection
 from onrecord.record.kinds import ModelReplied, ModelRequested, Noted
 from onrecord.session.codec import dumps_session
 from onrecord.testing import ScriptedModel, reply
+from tests.models.requests import CARD
 from tests.models.wired import WiredModel, chat, gemini, messages, responses
 from tests.turn.acting import bodies, call, rounds_of, tool, turn
 from tests.turn.test_moment_request import Asking
@@ -241,7 +244,7 @@ async def test_l192_a_temperature_beside_thinking_is_refused_before_anything_is_
     """By the wire, which alone knows what a preset adds; whether the model has budgets or not (case L192)."""
     card = anthropic_card(name)
     model = WiredModel(AnthropicProjection(card), "never", card=card)
-    with pytest.raises(UnsupportedThinkingError, match=r"to think so: temperature 0\.5 with thinking") as failed:
+    with pytest.raises(UnsupportedThinkingError, match=r"request: temperature 0\.5 with thinking") as failed:
         await turn(Agent(preset(model, temperature=0.5), features=[Thinking(5000)]))
     assert (failed.value.kind, model.bodies) == ("invalid", [])
 
@@ -251,7 +254,8 @@ async def test_l192_a_temperature_beside_thinking_is_refused_before_anything_is_
     [
         (lambda: messages(model="claude-haiku-4-5"), 500, "takes a budget, a whole number of tokens"),
         (lambda: messages(model="claude-haiku-4-5"), "high", "takes a budget, a whole number of tokens"),
-        (lambda: responses(model="gpt-4.1"), "low", "reasoning: 'openai-responses:gpt-4.1' does none"),
+        (lambda: responses(model="gpt-4.1"), "low", "thinking: 'openai-responses:gpt-4.1' has none"),
+        (lambda: WiredModel(ChatProjection(CARD, Dialect(thinking=None))), "low", "thinking: 'acme:m' has none"),
         (lambda: gemini(model="gemini-2.5-pro"), 64, "takes 128 to 32768 tokens"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The error of a request that its model cannot be sent, before anything is."""
+"""The error of a request that a wire cannot carry: nothing was sent."""
 
 from __future__ import annotations
 
@@ -8,29 +8,25 @@ from onrecord.errors import ModelError, UnsupportedThinkingError
 from onrecord.models.model import ModelCard
 from onrecord.models.request import ProjectionIssue
 
-__all__ = ("MOST_NAMED", "THINKING_HINT", "cannot_be_sent")
+__all__ = ("THINKING_HINT", "cannot_be_sent")
 
-MOST_NAMED = 5
-"""So many things are named in one error; the receipt, or the wire itself, has them all."""
-
-THINKING_HINT = "`onrecord models` says what each model can do; a card of your own may say otherwise"
+THINKING_HINT = "`onrecord models NAME` says how a model can be asked to think; a card of your own may say otherwise"
+_MOST = 5
+_OF_THE_REQUEST = "ask without it, or choose a model that takes it; `onrecord models NAME` lists what one refuses"
+_OF_THE_CONVERSATION = (
+    "choose a model that takes it, or give the agent the features Media (words in its place) and Degrade (left out)"
+)
 
 
 def cannot_be_sent(card: ModelCard, issues: Sequence[ProjectionIssue]) -> ModelError:
-    """ModelError of kind ``invalid`` that names what is in the way.
+    """A ModelError of kind ``invalid`` that names the issues, each once and at most five, and says what to do.
 
-    UnsupportedThinkingError, which is one, where that is the thinking that was asked for.
+    It is an UnsupportedThinkingError where one of them is how thinking was asked for.
     """
-    named = sorted({issue.what for issue in issues})
-    told = "; ".join(named[:MOST_NAMED]) + (f"; and {len(named) - MOST_NAMED} more" if named[MOST_NAMED:] else "")
+    named = tuple(dict.fromkeys(issue.what for issue in issues))
+    more = f"; and {len(named) - _MOST} more" if len(named) > _MOST else ""
+    told = f"{card.name!r} cannot be sent this request: {'; '.join(named[:_MOST])}{more}"
     if any(issue.about == "thinking" for issue in issues):
-        return UnsupportedThinkingError(
-            f"model {card.name!r} cannot be asked to think so: {told}", provider=card.provider, hint=THINKING_HINT
-        )
-    if all(issue.unit < 0 for issue in issues):
-        what, hint = "request", "choose a model that takes it, or leave it out of the settings"
-    else:
-        what, hint = "conversation", "use a model whose wire carries it, or take it out of the conversation"
-    return ModelError(
-        f"model {card.name!r} cannot be sent this {what}: {told}", kind="invalid", provider=card.provider, hint=hint
-    )
+        return UnsupportedThinkingError(told, provider=card.provider, hint=THINKING_HINT)
+    hint = _OF_THE_REQUEST if any(issue.unit < 0 for issue in issues) else _OF_THE_CONVERSATION
+    return ModelError(told, kind="invalid", provider=card.provider, hint=hint)
