@@ -16,12 +16,9 @@ from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, FeatureFailed, LimitReached, ModelError
 from onrecord.governance.budget import Budget, Limit, spent
 from onrecord.governance.ledger import LEDGER, LimitHit, Spent, Ticked
-from onrecord.models.call_rules import CallRule
 from onrecord.models.chunks import TextChunk
-from onrecord.models.held_reply import fits_shape
 from onrecord.models.prices import Price, Prices
 from onrecord.models.request import Reading, Shape
-from onrecord.models.retry import Reliable
 from onrecord.prompt.model_choice import Choose
 from onrecord.record.kinds import VerdictFiled
 from onrecord.session import refold
@@ -197,23 +194,6 @@ async def test_a_wrap_up_counts_too() -> None:
     result = await turn(Agent(model, tools=[tool()], rounds=1, features=[Budget(prices=PRICES)]))
     assert [tick.purpose for tick in bodies(result, Ticked)] == ["speak", "wrap_up"]
     assert sums(result) == [0.2, 0.4]
-
-
-async def test_a_reply_that_was_thrown_away_and_asked_for_again_counts_too() -> None:
-    """It was paid, at the price of the model that gave it; an attempt that nobody counted costs nothing."""
-    first = ScriptedModel("seven", '{"value": 7}', usage=USED)
-    busy = ScriptedModel(raises("overload", status=503))
-    rule = CallRule(when=lambda s: s.error_kind == "schema-fail", then="retry", kind="misfit")
-    model = Reliable(busy, first, rules=[rule], validate=fits_shape, waits_s=())
-    result = await turn(Agent(model, output=int, features=[Budget(turn=Limit(usd=0.3), prices=PRICES)]))
-    assert [(tick.purpose, tick.model) for tick in bodies(result, Ticked)] == [
-        ("attempt", "script/2"),
-        ("speak", "script"),
-    ]
-    assert (sums(result), result.output) == ([0.2, 0.4], 7)
-    (hit,) = bodies(result, LimitHit)
-    assert round(hit.actual, 6) == 0.4
-    assert result.usage == USED + USED
 
 
 async def test_what_is_asked_after_the_last_reply_is_added_up_at_the_end() -> None:

@@ -100,7 +100,7 @@ async def test_on_every_wire_keep_alives_hold_off_silence_and_are_no_progress(wi
         out: list[Chunk] = []
         with pytest.raises(ModelError, match="nothing but keep-alives") as caught:  # noqa: PT012 - what came counts
             async for one in model.stream(request(user("hi"))):
-                out.append(one)  # noqa: PERF401
+                out.append(one)  # noqa: PERF401 - what came before the error counts
     assert caught.value.kind == "timeout"
     assert caught.value.started is bool(out)
 

@@ -165,7 +165,7 @@ class Call:
             case "retry":
                 self._waited += not decision.why
                 self.wait_s = decision.wait_s
-                told = self._told(self._kind(), by.labels[self.at], decision)
+                told = self._told(_kind(self._problem, self._misfit), by.labels[self.at], decision)
                 self._show(decision.feedback)
             case "retry_other":
                 switched = await self._switch(decision)
@@ -198,7 +198,7 @@ class Call:
             asked = await fitted(models[at], self._original, self._first)
             if asked is not None:
                 left_out = () if asked.wire is None else asked.wire.issues
-                told = self._told(self._kind(), left, decision, left_out)
+                told = self._told(_kind(self._problem, self._misfit), left, decision, left_out)
                 self.at, self._asked, self._waited = at, asked, 0
                 self._show(decision.feedback)
                 return told
@@ -206,7 +206,7 @@ class Call:
 
     async def _answered_by_function(self, function: FallbackFunction, decision: Decision) -> Sequence[Chunk]:
         """What the fallback function says; when it fails, that is the next problem."""
-        told = self._told(self._kind(), self._by.labels[self.at], decision)
+        told = self._told(_kind(self._problem, self._misfit), self._by.labels[self.at], decision)
         self._stood_in = True
         error = self._latest or GivenUp(decision.why, attempts=self.attempts)
         try:
@@ -243,12 +243,6 @@ class Call:
         error.__cause__ = problem
         return error
 
-    def _kind(self) -> str:
-        problem = self._problem
-        if problem is None or self._misfit is not None or isinstance(problem, GivenUp):
-            return kind_of_call(problem, self._misfit)
-        return problem.kind
-
     def _told(self, kind: str, model: str, decision: Decision, left_out: tuple[ProjectionIssue, ...] = ()) -> Attempted:
         self._failed += 1
         ended, self._ended = self._ended, None  # what it cost is told once
@@ -265,3 +259,10 @@ class Call:
             pieces = (*pieces, Piece(source="reliable", text=feedback, rank=FEEDBACK_RANK, place="trailing"))
         if feedback or self._asked.pieces is not pieces:
             self._asked = replace(self._asked, pieces=pieces, wire=None)
+
+
+def _kind(problem: ModelError | None, misfit: Misfit | None) -> str:
+    """What went wrong, as the record says it."""
+    if problem is None or misfit is not None or isinstance(problem, GivenUp):
+        return kind_of_call(problem, misfit)
+    return problem.kind

@@ -216,26 +216,10 @@ class ChatProjection(Projection):
             self.dialect.seed: settings.seed,
         }
         if settings.thinking is not None:
-            said |= self._thinking(settings.thinking)
+            said |= _thinking(self.dialect, settings.thinking)
         elif self.dialect.quiet:
-            said |= self._thinking("none")
+            said |= _thinking(self.dialect, "none")
         return {name: value for name, value in said.items() if value is not None}
-
-    def _thinking(self, thinking: str | int) -> dict[str, Json]:
-        wanted = thinking not in OFF
-        match self.dialect.thinking:
-            case "effort" if isinstance(thinking, str):
-                return {"reasoning_effort": thinking}
-            case "reasoning" if isinstance(thinking, int):
-                return {"reasoning": {"max_tokens": thinking} if wanted else {"enabled": False}}
-            case "reasoning":
-                return {"reasoning": {"effort": thinking} if wanted else {"enabled": False}}
-            case "switch_effort" if wanted and isinstance(thinking, str):
-                return {"thinking": {"type": "enabled"}, "reasoning_effort": thinking}
-            case "switch" | "switch_effort":
-                return {"thinking": {"type": "enabled" if wanted else "disabled"}}
-            case _:
-                return {}
 
 
 # ---- parts --------------------------------------------------------------------------------------------------------
@@ -287,3 +271,21 @@ def _json_schema(shape: Shape[Any]) -> dict[str, Json]:
     strict = is_strict(shape.schema)
     held = {"name": name, "schema": shape.schema, "strict": strict}
     return {"type": "json_schema", "json_schema": held}
+
+
+def _thinking(dialect: Dialect, thinking: str | int) -> dict[str, Json]:
+    """The field of a dialect for how much to think."""
+    wanted = thinking not in OFF
+    match dialect.thinking:
+        case "effort" if isinstance(thinking, str):
+            return {"reasoning_effort": thinking}
+        case "reasoning" if isinstance(thinking, int):
+            return {"reasoning": {"max_tokens": thinking} if wanted else {"enabled": False}}
+        case "reasoning":
+            return {"reasoning": {"effort": thinking} if wanted else {"enabled": False}}
+        case "switch_effort" if wanted and isinstance(thinking, str):
+            return {"thinking": {"type": "enabled"}, "reasoning_effort": thinking}
+        case "switch" | "switch_effort":
+            return {"thinking": {"type": "enabled" if wanted else "disabled"}}
+        case _:
+            return {}
