@@ -190,6 +190,13 @@ def test_b6_a_refusal_is_a_part_of_its_own() -> None:
     assert both == [{"type": "text", "text": "Well. "}, {"type": "refusal", "refusal": "No."}]
 
 
+def test_a_message_of_which_nothing_is_left_is_not_shown() -> None:
+    """An empty list of parts is refused by servers; text that is empty is text."""
+    deaf = replace(CARD, audio=False)
+    assert bytes_of(user(Audio(data=b"a")), deaf) == ""
+    assert bytes_of(user("", Audio(data=b"a")), deaf) == '{"role":"user","content":[{"type":"text","text":""}]}'
+
+
 # ---- calls and results ----------------------------------------------------------------------------------------------
 
 

@@ -178,6 +178,13 @@ def test_c4_what_the_wire_cannot_carry_is_named_and_left_out(part: Part, card: M
         assert left.get("content", left.get("output")) == [{"type": "input_text", "text": "x"}]
 
 
+def test_a_message_or_a_result_of_which_nothing_is_left_is_no_empty_list() -> None:
+    """Servers refuse one."""
+    assert not ResponsesProjection(CARD, Dialect()).user((Audio(data=b"a"),))
+    answered = items_of(settled("r", calls=[call("r", 0, result=(Audio(data=b"a"),))]), CARD)[-1]
+    assert answered["output"] == ""
+
+
 # ---- rounds ---------------------------------------------------------------------------------------------
 
 

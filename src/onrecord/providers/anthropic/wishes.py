@@ -105,7 +105,7 @@ class Wishes:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
             elif not self.rules.forced:
                 yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
-        if search and not (card.hosted_search and card.tools):
+        if search and card.tools and not card.hosted_search:
             yield f"a search of the provider's own: {card.name!r} has none"
         if search and any(offer.spec.name == SEARCH for offer in request.offers):
             yield f"a tool named {SEARCH!r} beside the provider's own search of that name"

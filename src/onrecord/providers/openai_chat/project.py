@@ -24,6 +24,8 @@ __all__ = ("ChatProjection", "is_strict")
 ITEM = "item"
 MEDIA_BELOW = "[The result is the media below.]"
 MEDIA_OF_RESULTS = "[The media of the tool results above.]"
+OFF = frozenset({"none", "off", 0})
+"""Words for no thinking."""
 _OWN_FIELDS = frozenset({"model", "messages", "stream"})
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _TAILS = 64
@@ -48,9 +50,8 @@ class ChatProjection(Projection):
     def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
         if len(parts) == 1 and type(part := parts[0]) is Text:
             return ((ITEM, b'{"role":"user","content":' + dumps(part.text) + b"}"),)
-        if not parts:
-            return ()
-        return ((ITEM, dumps({"role": "user", "content": self._content(parts)})),)
+        content = self._content(parts) if parts else []
+        return () if content == [] else ((ITEM, dumps({"role": "user", "content": content})),)
 
     def context(self, authority: Authority, text: str, /) -> Run:
         if authority == "data":
@@ -153,6 +154,19 @@ class ChatProjection(Projection):
                 yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call one"
         if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
             yield f"hosted search: {card.name!r} has none over Chat Completions"
+        if request.settings.thinking is not None and self.dialect.thinking is None:
+            yield from self._thinking_refusals(request.settings.thinking)
+
+    def _thinking_refusals(self, thinking: str | int) -> Iterable[str]:
+        """Of a model that nothing about it can be told. One that thinks by itself does what a budget asks it to."""
+        name, thinks = self.card.name, self.card.thinking != "none"
+        if thinking in OFF:
+            if thinks:
+                yield f"thinking {thinking!r}: {name!r} always thinks"
+        elif not thinks:
+            yield f"thinking: {name!r} does none that can be asked for"
+        elif isinstance(thinking, str):
+            yield f"thinking {thinking!r}: {name!r} decides by itself how much"
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -214,8 +228,10 @@ class ChatProjection(Projection):
         return {name: value for name, value in said.items() if value is not None}
 
     def _thinking(self, thinking: str | int) -> dict[str, Json]:
-        wanted = thinking not in {"none", "off", 0}
+        wanted = thinking not in OFF
         match self.dialect.thinking:
+            case "effort" if not wanted:
+                return {"reasoning_effort": "none"}
             case "effort" if isinstance(thinking, str):
                 return {"reasoning_effort": thinking}
             case "reasoning" if isinstance(thinking, int):

@@ -52,7 +52,9 @@ class ResponsesProjection(Projection):
 
     def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
         content = self._content(parts)
-        return ((ITEM, b'{"type":"message","role":"user","content":' + dumps(content) + b"}"),) if parts else ()
+        if not parts or content == []:  # there is nothing, or all of it was left out
+            return ()
+        return ((ITEM, b'{"type":"message","role":"user","content":' + dumps(content) + b"}"),)
 
     def context(self, authority: Authority, text: str, /) -> Run:
         if authority == "data":
@@ -80,7 +82,7 @@ class ResponsesProjection(Projection):
     def results(self, calls: Sequence[ToolCall], ids: Sequence[str], /) -> Sequence[Run]:
         outputs = (
             b'{"type":"function_call_output","call_id":' + dumps(wire) + b',"output":'
-            + dumps(self._content(result_parts(call))) + b"}"
+            + dumps(self._content(result_parts(call)) or "") + b"}"
             for wire, call in zip(ids, calls, strict=True)
         )  # fmt: skip
         return ((ITEM, b",".join(outputs)),)
