@@ -42,6 +42,13 @@ def content_of(unit: Unit, card: ModelCard = CARD) -> Any:
 GOLDEN: dict[str, tuple[Unit, str]] = {
     "a text": (user("hi"), '{"role":"user","content":"hi"}'),
     "a text with characters of all kinds": (user('q"\\\n☃'), '{"role":"user","content":"q\\"\\\\\\n☃"}'),
+    "a file without a name": (
+        user(File(data=b"abc", media="text/csv")),
+        (
+            '{"role":"user","content":[{"type":"file","file":'
+            '{"file_data":"data:text/csv;base64,YWJj","filename":"file.csv"}}]}'
+        ),
+    ),
     "a blank text": (user(""), '{"role":"user","content":""}'),
     "no content": (user(), ""),
     "a notice": (

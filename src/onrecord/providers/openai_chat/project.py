@@ -16,7 +16,7 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, is_strict, schema_text
+from onrecord.models.written_forms import arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
@@ -266,10 +266,9 @@ def _part(part: Part) -> dict[str, Json]:
 
 
 def _file(part: File) -> dict[str, Json]:
-    held: dict[str, Json] = {"filename": part.name} if part.name else {}
     if part.file_id is not None:
-        return held | {"file_id": part.file_id}
-    return {"file_data": data_url(part.data or b"", part.media or "application/pdf")} | held
+        return ({"filename": part.name} if part.name else {}) | {"file_id": part.file_id}
+    return {"file_data": data_url(part.data or b"", part.media or "application/pdf"), "filename": file_name(part)}
 
 
 def _without_array(item: bytes) -> bytes:

@@ -14,7 +14,7 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, is_strict, schema_text
+from onrecord.models.written_forms import arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_responses.cards import PROTOCOL, Dialect
 
 __all__ = ("ResponsesProjection",)
@@ -229,20 +229,8 @@ def _part(part: Part) -> dict[str, Json]:
         if part.url is not None:  # a name beside a URL is refused
             return {"type": "input_file", "file_url": part.url}
         media = part.media or "application/pdf"
-        name = part.name or _FILE_NAMES.get(media, "file")
-        return {"type": "input_file", "file_data": data_url(part.data or b"", media), "filename": name}
+        return {"type": "input_file", "file_data": data_url(part.data or b"", media), "filename": file_name(part)}
     return {"type": "input_text", "text": part.text if isinstance(part, Text) else ""}
-
-
-_FILE_NAMES = {
-    "application/pdf": "file.pdf",
-    "application/json": "file.json",
-    "text/csv": "file.csv",
-    "text/html": "file.html",
-    "text/markdown": "file.md",
-    "text/plain": "file.txt",
-}
-"""Bytes need a name, and by its ending the provider knows how to read them."""
 
 
 # ---- tools, shapes and what else goes into a body -----------------------------------------------------------------
