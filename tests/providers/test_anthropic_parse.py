@@ -95,6 +95,15 @@ def test_sources_of_a_text_are_citations_with_its_place_in_the_whole_text() -> N
     )
 
 
+def test_words_that_a_block_begins_with_count_for_the_places_of_later_ones() -> None:
+    """Some servers send a whole block at once."""
+    web = {"type": "web_search_result_location", "url": "https://e.test/a", "title": "A"}
+    whole = (start(0, type="text", text="It is "), stop(0))
+    cited = (start(1, type="text", text="", citations=[]), delta(1, "citations_delta", citation=web))
+    (told,) = [one for one in read(*reply(whole, (*cited, *text(1, "sunny")[1:]))) if isinstance(one, CitationChunk)]
+    assert [(one.start, one.stop) for one in told.citations] == [(6, 11)]
+
+
 # ---- calls ------------------------------------------------------------------------------------------------------
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ModelError
-from tests.net.loopback import Script, serving
+from onrecord.models.fallback import Fallback
+from tests.net.loopback import SSE_HEAD, Peer, Script, chunk, serving
 from tests.providers.chat_server import each
 from tests.providers.moving import Event, candidates, choice, message, messages_blocks, responses_stream
 from tests.providers.wires import ASKED, WIRES, Heard, Wire, by_model, each_wire, sse
@@ -152,7 +154,53 @@ async def test_e4_a_stated_wait_is_part_of_the_error(wire: Wire, status: int) ->
     async with serving(each(head.encode())) as server:
         model = wire.make(f"http://127.0.0.1:{server.port}/v1", wire.vendors[0])
         with pytest.raises(ModelError) as caught:
-            _ = [chunk async for chunk in model.stream(ASKED)]
+            _ = [one async for one in model.stream(ASKED)]
     error = caught.value
     assert (error.retry_after, error.status, error.started) == (7.0, status, False)
     assert error.kind == ("rate" if status == 429 else "overload")
+
+
+CALL: Mapping[str, Any] = {"id": "c1", "type": "function", "function": {"name": "price", "arguments": ""}}
+BEGUN: dict[str, tuple[Any, Any]] = {
+    # an event that says nothing yet, and one that begins a call
+    "chat": (choice(role="assistant", content=""), choice(tool_calls=[{"index": 0, **CALL}])),
+    "responses": (
+        {"type": "response.created", "response": {"status": "in_progress", "output": []}},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "price", "arguments": ""},
+        },
+    ),
+    "messages": (
+        {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "model": "m-1"}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "tool_use", "id": "c1", "name": "price", "input": {}},
+        },
+    ),
+    "google": (
+        {"usageMetadata": {"promptTokenCount": 10}, "modelVersion": "m-1"},
+        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "price", "args": {}}}], "role": "model"}}]},
+    ),
+}
+
+
+@each_wire
+@pytest.mark.parametrize("began", [False, True])
+async def test_e6_a_connection_lost_after_a_call_began_says_that_it_began(wire: Wire, began: bool) -> None:
+    """Nobody may ask again then, nor ask another model, though nothing was shown (cases E6 and S4)."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        said = sse(*BEGUN[wire.name], named=wire.name in {"responses", "messages"})
+        await peer.send(SSE_HEAD + chunk(b"".join(said if began else said[:1])))
+
+    async with serving(script) as first, serving(each(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")) as second:
+        models = [wire.make(f"http://127.0.0.1:{server.port}/v1", wire.vendors[0]) for server in (first, second)]
+        heard = await by_model(models[0])
+        assert heard.error.startswith(f"network 200 {began} ")
+        with pytest.raises(ModelError):
+            _ = [one async for one in Fallback(*models).stream(ASKED)]
+        assert len(second.requests) == (0 if began else 1)
