@@ -14,7 +14,7 @@ from onrecord.models.names import model_named
 from onrecord.models.request import Settings
 from onrecord.providers.openai_chat import openai
 from onrecord.providers.openai_compatible import VENDORS, azure, openai_compatible, openrouter, vendor_model
-from tests.models.requests import request, user
+from tests.models.requests import offer, request, user
 from tests.net.loopback import answering, serving
 from tests.providers.chat_server import GOOD, SAID, SECRET, ask, status
 
@@ -174,6 +174,34 @@ def test_thinking_is_asked_for_in_the_vendor_s_own_way(name: str, thinking: Any,
     """Z.ai's models think unless they are told not to, so they are; others are left alone unless somebody asks."""
     held = body(name, thinking=thinking)
     assert {field: held[field] for field in ("thinking", "reasoning_effort", "reasoning") if field in held} == sent
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "told"),
+    [
+        ("openai:gpt-4o", {"thinking": "high"}, "thinking: 'openai:gpt-4o' does none that can be asked for"),
+        ("groq:llama-3.3-70b-versatile", {"thinking": 2000}, "does none that can be asked for"),
+        ("mistral:codestral-latest", {"thinking": "high"}, "does none that can be asked for"),
+        ("llamacpp:qwen3", {"thinking": "high"}, "does none that can be asked for"),
+        ("mistral:magistral-medium-latest", {"thinking": "low"}, "decides by itself how much"),
+        ("xai:grok-4-fast-reasoning", {"thinking": "none"}, "always thinks"),
+        ("mistral:mistral-small-latest", {"search": True}, "hosted search: 'mistral:mistral-small-latest' has none"),
+        ("xai:grok-4.3", {"search": True}, "has none over Chat Completions"),
+        ("zai:glm-4.7", {"choice": "required"}, "a tool choice 'required': 'zai:glm-4.7' cannot be made to call one"),
+        ("zai:glm-4.7", {"choice": "price"}, "cannot be made to call one"),
+        ("groq:compound", {"choice": "required"}, "takes no tools"),
+        ("zai:glm-4.7", {"thinking": "high", "search": True}, ""),
+        ("openrouter:anthropic/claude", {"search": True, "choice": "price"}, ""),
+        ("mistral:magistral-medium-latest", {"thinking": 2000}, ""),
+    ],
+)
+def test_what_a_vendor_s_model_cannot_be_asked_is_refused_by_name(name: str, asked: Any, told: str) -> None:
+    """Before anything is sent, and only that."""
+    settings = Settings(**{field: value for field, value in asked.items() if field != "choice"})
+    said = request(user("hi"), offers=(offer(),), choice=asked.get("choice", "auto"), settings=settings)
+    issues = [issue.what for issue in model_named(name).wire(said).issues]
+    assert len(issues) == bool(told)
+    assert all(told in what for what in issues)
 
 
 @pytest.mark.parametrize(
