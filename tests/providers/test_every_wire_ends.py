@@ -10,7 +10,11 @@ import pytest
 
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ModelError
+from onrecord.models.chunks import TextChunk
 from onrecord.models.fallback import Fallback
+from onrecord.models.learned import Learned
+from onrecord.providers import http_model
+from tests.models.requests import offer, request, user
 from tests.net.loopback import SSE_HEAD, Peer, Script, chunk, serving
 from tests.providers.chat_server import each
 from tests.providers.moving import Event, candidates, choice, message, messages_blocks, responses_stream
@@ -204,3 +208,24 @@ async def test_e6_a_connection_lost_after_a_call_began_says_that_it_began(wire: 
         with pytest.raises(ModelError):
             _ = [one async for one in Fallback(*models).stream(ASKED)]
         assert len(second.requests) == (0 if began else 1)
+
+
+@each_wire
+async def test_c9_a_server_that_takes_no_tools_is_asked_without_them_next_time(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tools and choice go together, on each wire and over a real connection (case C9)."""
+    monkeypatch.setattr(http_model, "LEARNED", Learned())
+    refusal = json.dumps({"error": {"message": "this model does not support tools", "type": "invalid_request_error"}})
+    no = f"HTTP/1.1 400 No\r\nContent-Type: application/json\r\nContent-Length: {len(refusal)}\r\n\r\n{refusal}"
+    said = b"".join(wire.hello)
+    yes = f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {len(said)}\r\n\r\n".encode() + said
+    asked = request(user("hi"), offers=(offer("find_a_room"),), choice="required")
+    async with serving(each(no.encode(), yes)) as server:
+        model = wire.make(f"http://127.0.0.1:{server.port}/v1", wire.vendors[0])
+        with pytest.raises(ModelError, match="400"):
+            _ = [one async for one in model.stream(asked)]
+        assert [one.text async for one in model.stream(asked) if isinstance(one, TextChunk)] == ["Hel", "lo"]
+        first, second = (sent.body for sent in server.requests)
+    assert b"find_a_room" in first
+    assert not {"tools", "tool_choice", "toolConfig"} & json.loads(second).keys()
