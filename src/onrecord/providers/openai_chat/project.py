@@ -155,18 +155,7 @@ class ChatProjection(Projection):
         if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
             yield f"hosted search: {card.name!r} has none over Chat Completions"
         if request.settings.thinking is not None and self.dialect.thinking is None:
-            yield from self._thinking_refusals(request.settings.thinking)
-
-    def _thinking_refusals(self, thinking: str | int) -> Iterable[str]:
-        """Of a model that nothing about it can be told. One that thinks by itself does what a budget asks it to."""
-        name, thinks = self.card.name, self.card.thinking != "none"
-        if thinking in OFF:
-            if thinks:
-                yield f"thinking {thinking!r}: {name!r} always thinks"
-        elif not thinks:
-            yield f"thinking: {name!r} does none that can be asked for"
-        elif isinstance(thinking, str):
-            yield f"thinking {thinking!r}: {name!r} decides by itself how much"
+            yield from _thinking_refusals(card, request.settings.thinking)
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -244,6 +233,18 @@ class ChatProjection(Projection):
                 return {"thinking": {"type": "enabled" if wanted else "disabled"}}
             case _:
                 return {}
+
+
+def _thinking_refusals(card: ModelCard, thinking: str | int) -> Iterable[str]:
+    """Of a model that nothing about it can be told. One that thinks by itself does what a budget asks it to."""
+    name, thinks = card.name, card.thinking != "none"
+    if thinking in OFF:
+        if thinks:
+            yield f"thinking {thinking!r}: {name!r} always thinks"
+    elif not thinks:
+        yield f"thinking: {name!r} does none that can be asked for"
+    elif isinstance(thinking, str):
+        yield f"thinking {thinking!r}: {name!r} decides by itself how much"
 
 
 # ---- parts --------------------------------------------------------------------------------------------------------
