@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import DecodeError, Raw
+from msgspec.structs import replace
+
 from onrecord.conversation.content import Audio, CallRef, File, Image, Part, Refusal, Text
-from onrecord.conversation.messages import Authority, Round, ToolCall
+from onrecord.conversation.messages import Authority, Continuation, Round, ToolCall
 from onrecord.jsonio import Json, dumps
 from onrecord.models.lanes import Run
 from onrecord.models.model import ModelCard
@@ -16,6 +19,7 @@ from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
 from onrecord.models.written_forms import arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_responses.cards import PROTOCOL, Dialect
+from onrecord.providers.openai_responses.events import Item, read_item
 
 __all__ = ("ResponsesProjection",)
 
@@ -78,6 +82,13 @@ class ResponsesProjection(Projection):
         _close(said, items)
         items += (_call(*found) for found in asked.values())
         return b",".join(items)
+
+    def native(self, settled: Round, scope: str, /) -> Continuation | None:
+        """The items of the reply, but for reasoning that the provider would refuse."""
+        held = super().native(settled, scope)
+        if held is None or len(kept := _returnable(held.items)) == len(held.items):
+            return held
+        return replace(held, items=tuple(kept)) if kept else None
 
     def results(self, calls: Sequence[ToolCall], ids: Sequence[str], /) -> Sequence[Run]:
         outputs = (
@@ -208,6 +219,28 @@ class ResponsesProjection(Projection):
 def _instruction(authority: Authority, text: str) -> bytes:
     content = [{"type": "input_text", "text": text}]
     return dumps({"type": "message", "role": authority, "content": content})
+
+
+def _returnable(items: Sequence[Raw]) -> Sequence[Raw]:
+    """The items without reasoning that holds only its name, since nothing is stored under it, and without reasoning at
+    the end, which has to have led to something.
+    """
+    heads = [_head(item) for item in items]
+    kept = [
+        (item, head)
+        for item, head in zip(items, heads, strict=True)
+        if head.type != "reasoning" or head.encrypted_content or head.content
+    ]
+    while kept and kept[-1][1].type == "reasoning":
+        kept.pop()
+    return [item for item, _ in kept]
+
+
+def _head(item: Raw) -> Item:
+    try:
+        return read_item(item)
+    except DecodeError:  # goes back as it came, whatever it is
+        return Item()
 
 
 def _close(said: list[Json], items: list[bytes]) -> None:
