@@ -14,6 +14,7 @@ from onrecord.models.chunks import TextChunk
 from onrecord.models.fallback import Fallback
 from onrecord.models.learned import Learned
 from onrecord.providers import http_model
+from onrecord.providers.probe import probe
 from tests.models.requests import offer, request, user
 from tests.net.loopback import SSE_HEAD, Peer, Script, chunk, serving
 from tests.providers.chat_server import each
@@ -229,3 +230,24 @@ async def test_c9_a_server_that_takes_no_tools_is_asked_without_them_next_time(
         first, second = (sent.body for sent in server.requests)
     assert b"find_a_room" in first
     assert not {"tools", "tool_choice", "toolConfig"} & json.loads(second).keys()
+
+
+@each_wire
+async def test_a_probe_asks_an_endpoint_of_each_wire_as_it_is(wire: Wire) -> None:
+    """One that says "Hello" to everything streams, calls no tool and keeps to no schema."""
+    said = b"".join(wire.hello)
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {len(said)}\r\n\r\n".encode()
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.send(head + said)
+
+    async with serving(script) as server:
+        found = await probe(wire.make(f"http://127.0.0.1:{server.port}/v1", wire.vendors[0]), samples=1, waits_s=())
+    works = {finding.name: finding.works for finding in found.findings}
+    assert found.error is None
+    assert works["streaming"]
+    assert not works["tools"]
+    assert not works["schema"]
+    assert (found.card.tools, found.card.structured) == (False, "prompt")

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from onrecord import Agent, tool
 from onrecord.conversation.content import Audio, File, Image, Part, Text
@@ -194,6 +195,10 @@ async def test_what_a_wire_cannot_carry_is_listed_exactly(wire: Wire, name: str)
     asked = request(user("look", part), returned, user("and?", id="u2"), model=model)
     issues = [(issue.unit, issue.what) for issue in model.wire(asked).issues]
     assert issues == ([(0, why), (1, why)] if why else [])
+    worded = model.wire(replace(asked, view=replace(asked.view, stand_ins=True)))
+    assert worded.issues == ()  # its words go everywhere
+    assert (why is None) == (worded.body == model.wire(asked).body)
+    assert model.wire(asked).refusing(replace(asked.view, degrade=True)) == ()
     if why is not None:  # else there would be a network error, since nobody listens there
         with pytest.raises(ModelError, match="cannot be sent this conversation: " + re.escape(why)) as refused:
             _ = [chunk async for chunk in model.stream(asked)]
