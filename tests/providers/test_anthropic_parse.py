@@ -230,6 +230,13 @@ def test_a_stream_that_ends_early_is_a_network_failure_wherever_it_is_cut() -> N
     assert failure(begin(), start(0, type="tool_use", id="a", name="f", input={})).started is True
 
 
+def test_a_block_that_began_and_never_ended_is_no_whole_reply() -> None:
+    """Its call would be run half, or not at all."""
+    *asked, _ = called(1, "toolu_1", "price", '{"city":"Lund"}')
+    error = failure(begin(), *text(0, "Wait."), *asked, *ended("tool_use"))
+    assert (error.kind, error.started) == ("network", True)
+
+
 def test_an_answer_cut_before_it_began_is_invalid_and_says_where_the_tokens_went() -> None:
     """Asking again would end the same way."""
     error = failure(*reply(thought(0, CANARY), reason="max_tokens", output_tokens_details={"thinking_tokens": 7}))

@@ -80,6 +80,18 @@ async def test_a_vendor_that_wants_a_key_says_which(provider: str, monkeypatch: 
     assert variable in caught.value.hint
 
 
+@pytest.mark.parametrize("provider", [name for name in VENDORS if VENDORS[name].runs_here])
+async def test_a_server_of_one_s_own_needs_no_key(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is sent one where its variable has it."""
+    async with serving(answering(GOOD)) as server:
+        model = here(provider, server.port, monkeypatch)
+        await ask(model)
+        monkeypatch.delenv(f"{provider.upper()}_API_KEY")
+        assert await ask(model) == SAID
+        first, second = (one.fields for one in server.requests)
+    assert (first["authorization"], "authorization" in second) == (f"Bearer {SECRET}", False)
+
+
 @pytest.mark.parametrize("empty", ["", " ", "\n"])
 def test_s1_an_empty_key_or_an_empty_model_is_refused_at_construction(empty: str) -> None:
     """In every function that takes one."""
