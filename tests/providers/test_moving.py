@@ -200,7 +200,7 @@ async def test_what_a_wire_cannot_carry_is_listed_exactly(wire: Wire, name: str)
     assert (why is None) == (worded.body == model.wire(asked).body)
     assert model.wire(asked).refusing(replace(asked.view, degrade=True)) == ()
     if why is not None:  # else there would be a network error, since nobody listens there
-        with pytest.raises(ModelError, match="cannot be sent this conversation: " + re.escape(why)) as refused:
+        with pytest.raises(ModelError, match="cannot be sent this request: " + re.escape(why)) as refused:
             _ = [chunk async for chunk in model.stream(asked)]
         assert (refused.value.kind, refused.value.started) == ("invalid", False)
 
@@ -244,7 +244,7 @@ async def test_what_only_its_own_vendor_reads_goes_back_there_and_is_named_every
         first = Agent(home.model(here.port), instructions=BE_BRIEF)
         second = first.with_(model=away.model(there.port))
         session = await turn(first, home, "s", "Is it?", reply)
-        with pytest.raises(ModelError, match="cannot be sent this conversation: ") as refused:
+        with pytest.raises(ModelError, match="cannot be sent this request: ") as refused:
             await second.turn("And now?", session=session)
         assert str(refused.value).endswith(": " + lost)
         assert not there.requests

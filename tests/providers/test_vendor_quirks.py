@@ -191,16 +191,24 @@ def test_thinking_is_asked_for_in_the_vendor_s_own_way(name: str, thinking: Any,
 @pytest.mark.parametrize(
     ("name", "asked", "told"),
     [
-        ("openai:gpt-4o", {"thinking": "high"}, "thinking: 'openai:gpt-4o' does none that can be asked for"),
-        ("groq:llama-3.3-70b-versatile", {"thinking": 2000}, "does none that can be asked for"),
-        ("mistral:codestral-latest", {"thinking": "high"}, "does none that can be asked for"),
-        ("llamacpp:qwen3", {"thinking": "high"}, "does none that can be asked for"),
-        ("mistral:magistral-medium-latest", {"thinking": "low"}, "decides by itself how much"),
+        ("openai:gpt-4o", {"thinking": "high"}, "thinking: 'openai:gpt-4o' has none"),
+        ("groq:llama-3.3-70b-versatile", {"thinking": 2000}, "has none"),
+        ("mistral:codestral-latest", {"thinking": "high"}, "has none"),
+        ("llamacpp:qwen3", {"thinking": "high"}, "has none"),
+        ("mistral:magistral-medium-latest", {"thinking": "low"}, ""),  # it thinks in any case
         ("xai:grok-4-fast-reasoning", {"thinking": "none"}, "always thinks"),
-        ("mistral:mistral-small-latest", {"search": True}, "hosted search: 'mistral:mistral-small-latest' has none"),
+        (
+            "mistral:mistral-small-latest",
+            {"search": True},
+            "a search of the provider's own: 'mistral:",
+        ),
         ("xai:grok-4.3", {"search": True}, "has none over Chat Completions"),
-        ("zai:glm-4.7", {"choice": "required"}, "a tool choice 'required': 'zai:glm-4.7' cannot be made to call one"),
-        ("zai:glm-4.7", {"choice": "price"}, "cannot be made to call one"),
+        (
+            "zai:glm-4.7",
+            {"choice": "required"},
+            "a tool choice 'required': 'zai:glm-4.7' cannot be made",
+        ),
+        ("zai:glm-4.7", {"choice": "price"}, "cannot be made to call a tool"),
         ("groq:compound", {"choice": "required"}, "takes no tools"),
         ("zai:glm-4.7", {"thinking": "high", "search": True}, ""),
         ("openrouter:anthropic/claude", {"search": True, "choice": "price"}, ""),
@@ -214,6 +222,27 @@ def test_what_a_vendor_s_model_cannot_be_asked_is_refused_by_name(name: str, ask
     issues = [issue.what for issue in model_named(name).wire(said).issues]
     assert len(issues) == bool(told)
     assert all(told in what for what in issues)
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("openai:gpt-4.1-mini", True),
+        ("groq:llama-3.3-70b", True),
+        ("mistral:magistral-medium", False),
+        ("vllm:qwen3", False),
+        ("openai:gpt-5-mini", False),
+    ],
+)
+def test_thinking_is_refused_where_a_model_has_none_and_no_field_for_it(name: str, refused: bool) -> None:
+    """Nothing would be sent, and nobody would know. Models that think in any case, and unknown ones, are asked."""
+    model = model_named(name)
+    told = [f"thinking: {name!r} has none"] if refused else []
+    for wanted in ("low", 2048):
+        wire = model.wire(request(user("hi"), settings=Settings(thinking=wanted)))
+        assert [issue.what for issue in wire.issues] == told
+    off = model.wire(request(user("hi"), settings=Settings(thinking="none"))).issues
+    assert [issue.what for issue in off] == [f"thinking turned off: {name!r} always thinks"] * ("magistral" in name)
 
 
 @pytest.mark.parametrize(

@@ -177,9 +177,9 @@ class GoogleProjection(Projection):
             yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
         if settings.search and card.tools:
             if not card.hosted_search:
-                yield f"the provider's own search: {card.name!r} has none"
+                yield f"a search of the provider's own: {card.name!r} has none"
             elif request.offers and not self.dialect.search_with_tools:
-                yield f"the provider's own search beside tools: {card.name!r} takes one or the other"
+                yield f"a search of the provider's own beside tools: {card.name!r} takes one or the other"
         if settings.stop is not None and len(settings.stop) > MOST_STOPS:
             yield f"{len(settings.stop)} stop sequences: Google takes {MOST_STOPS}"
         if settings.thinking is not None and (why := why_not_thinking(settings.thinking, self.dialect)):

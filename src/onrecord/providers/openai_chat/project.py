@@ -151,9 +151,10 @@ class ChatProjection(Projection):
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
             elif not self.dialect.forces:
-                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call one"
+                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
         if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
-            yield f"hosted search: {card.name!r} has none over Chat Completions"
+            yield f"a search of the provider's own: {card.name!r} has none over Chat Completions"
+        # Where there is a field for it the server decides, since of unknown models nothing is known.
         if request.settings.thinking is not None and self.dialect.thinking is None:
             yield from _thinking_refusals(card, request.settings.thinking)
 
@@ -236,15 +237,12 @@ class ChatProjection(Projection):
 
 
 def _thinking_refusals(card: ModelCard, thinking: str | int) -> Iterable[str]:
-    """Of a model that nothing about it can be told. One that thinks by itself does what a budget asks it to."""
-    name, thinks = card.name, card.thinking != "none"
-    if thinking in OFF:
-        if thinks:
-            yield f"thinking {thinking!r}: {name!r} always thinks"
-    elif not thinks:
-        yield f"thinking: {name!r} does none that can be asked for"
-    elif isinstance(thinking, str):
-        yield f"thinking {thinking!r}: {name!r} decides by itself how much"
+    """Of a model that nothing about it can be told. One that thinks in any case does what it is asked to."""
+    thinks, wanted = card.thinking != "none", thinking not in OFF
+    if wanted and not thinks:
+        yield f"thinking: {card.name!r} has none"
+    if thinks and not wanted:
+        yield f"thinking turned off: {card.name!r} always thinks"
 
 
 # ---- parts --------------------------------------------------------------------------------------------------------
