@@ -35,6 +35,7 @@ from onrecord.models.chunks import (
 from onrecord.models.request import Request, TextFilter
 from onrecord.record.kinds import ModelAttempted, Noted
 from onrecord.turn.askable import can_be_kept
+from onrecord.turn.citing import cited
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.turn import Turn
 
@@ -127,7 +128,7 @@ class _Ear:
         self.calls: list[tuple[str, str, str]] = []
         self.natives: list[Raw] = []
         self.lost: list[str] = []
-        self.citations: tuple[Citation, ...] = ()
+        self.citations: list[Citation] = []
         self.items: list[str | Mark] = []
         self.finished: Finished | None = None
 
@@ -205,7 +206,7 @@ class _Ear:
         card, ended = self.request.model.card, self.finished or Finished(finish="unknown")
         scope = ended.scope or self.request.scope
         if self.citations:
-            self.content = [Text(p.text, citations=self.citations) if type(p) is Text else p for p in self.content]
+            self.content = cited(self.content, self.citations)
         return Round(
             id=rid,
             content=tuple(self.content),

@@ -16,7 +16,7 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
@@ -73,7 +73,11 @@ class ChatProjection(Projection):
         if not calls:
             return b'{"role":"assistant","content":' + dumps(said) + b"}" if said else b""
         asked = [
-            {"id": wire, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}}
+            {
+                "id": wire,
+                "type": "function",
+                "function": {"name": NAMES.fitting(call.name), "arguments": arguments(call)},
+            }
             for wire, call in zip(ids, calls, strict=True)
         ]
         return dumps({"role": "assistant", "content": said, "tool_calls": asked})
@@ -146,6 +150,8 @@ class ChatProjection(Projection):
         for name in _OWN_FIELDS & request.settings.extra.keys():
             yield f"settings with an extra field {name!r}: the request itself decides it"
         card = self.card
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
         if request.choice not in {"auto", "none"}:
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"

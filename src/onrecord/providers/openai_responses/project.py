@@ -14,7 +14,7 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, is_strict, schema_text
 from onrecord.providers.openai_responses.cards import PROTOCOL, Dialect
 
 __all__ = ("ResponsesProjection",)
@@ -123,7 +123,9 @@ class ResponsesProjection(Projection):
         card, settings = self.card, request.settings
         for name in sorted(_OWN_FIELDS & settings.extra.keys()):
             yield f"settings with an extra field {name!r}: the request itself decides it"
-        if not card.tools and request.choice not in {"auto", "none"}:
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
+        elif request.choice not in {"auto", "none"}:
             yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
         if card.tools and settings.search and not card.hosted_search:
             yield f"a search of the provider's own: {card.name!r} runs none"
@@ -216,7 +218,9 @@ def _close(said: list[Json], items: list[bytes]) -> None:
 
 
 def _call(call: ToolCall, wire: str) -> bytes:
-    return dumps({"type": "function_call", "call_id": wire, "name": call.name, "arguments": arguments(call)})
+    return dumps(
+        {"type": "function_call", "call_id": wire, "name": NAMES.fitting(call.name), "arguments": arguments(call)}
+    )
 
 
 def _part(part: Part) -> dict[str, Json]:
