@@ -126,7 +126,7 @@ class Block:
         return dumps(fields)
 
     def can_return(self) -> bool:
-        """Whether the block could be sent back: a call must have a name that is one, and an object for its arguments."""
+        """Whether the block could be sent back: a call needs a name that is one, and an object for its arguments."""
         if self.kind not in {"tool_use", "server_tool_use"}:
             return True
         return NAMES.fit(self.head.name or "") and read_object(self.arguments()) is not None

@@ -48,9 +48,8 @@ class ChatProjection(Projection):
     def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
         if len(parts) == 1 and type(part := parts[0]) is Text:
             return ((ITEM, b'{"role":"user","content":' + dumps(part.text) + b"}"),)
-        if not parts:
-            return ()
-        return ((ITEM, dumps({"role": "user", "content": self._content(parts)})),)
+        content = self._content(parts) if parts else []
+        return ((ITEM, dumps({"role": "user", "content": content})),) if content != [] else ()
 
     def context(self, authority: Authority, text: str, /) -> Run:
         if authority == "data":
@@ -138,8 +137,8 @@ class ChatProjection(Projection):
         if form in {"json", "prompt"} and request.shape is not None:
             system = [*system, schema_text(request.shape)]
         tail = self._tail(request, form)
-        if not system:
-            return self._head, tail
+        if not system:  # a request without messages is refused
+            return self._head + self.filler(leads=False)[1] if empty else self._head, tail
         texts, message = tuple(system), self._system
         if message[0] != texts:
             body = b'{"role":"system","content":' + dumps("\n\n".join(texts)) + b"}"

@@ -51,8 +51,8 @@ class ResponsesProjection(Projection):
     # ---- units
 
     def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
-        content = self._content(parts)
-        return ((ITEM, b'{"type":"message","role":"user","content":' + dumps(content) + b"}"),) if parts else ()
+        content = self._content(parts) if parts else []
+        return ((ITEM, b'{"type":"message","role":"user","content":' + dumps(content) + b"}"),) if content != [] else ()
 
     def context(self, authority: Authority, text: str, /) -> Run:
         if authority == "data":
@@ -80,7 +80,7 @@ class ResponsesProjection(Projection):
     def results(self, calls: Sequence[ToolCall], ids: Sequence[str], /) -> Sequence[Run]:
         outputs = (
             b'{"type":"function_call_output","call_id":' + dumps(wire) + b',"output":'
-            + dumps(self._content(result_parts(call))) + b"}"
+            + dumps(self._content(result_parts(call)) or "") + b"}"
             for wire, call in zip(ids, calls, strict=True)
         )  # fmt: skip
         return ((ITEM, b",".join(outputs)),)
@@ -112,6 +112,8 @@ class ResponsesProjection(Projection):
         tail = self._tail(request, form)
         if empty and system:  # instructions alone are refused: there has to be an item
             return self._start + b',"input":[' + _instruction("system", "\n\n".join(system)), tail
+        if empty:
+            return self._start + b',"input":[' + self.filler(leads=False)[1], tail
         texts = tuple(system)
         lead = self._lead
         if lead[0] != texts:
