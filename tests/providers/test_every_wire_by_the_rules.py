@@ -32,7 +32,7 @@ from onrecord.models.held_reply import round_of
 from onrecord.models.model import Model, scope_of
 from onrecord.models.request import HeadMarks, Piece, Request, Settings, Span, Swap, View
 from onrecord.net.sse import EventParser
-from tests.models.requests import offer, request
+from tests.models.requests import offer, request, user
 from tests.providers.moving import KITS
 from tests.providers.vendor_rules import RULES
 from tests.providers.wires import CHAT, WIRES, Wire, each_wire
@@ -100,9 +100,7 @@ own_rounds = st.builds(
 def replied_rounds(draw: st.DrawFn) -> Round:
     """A reply of some wire, its calls in any state."""
     held = draw(st.sampled_from(REPLIES))
-    settled = tuple(
-        replace(call, status=draw(statuses), result=draw(st.none() | parts)) for call in held.calls
-    )
+    settled = tuple(replace(call, status=draw(statuses), result=draw(st.none() | parts)) for call in held.calls)
     return replace(held, calls=settled, before=draw(some_contexts), revised=draw(some_contexts))
 
 
@@ -125,8 +123,16 @@ def conversations(draw: st.DrawFn) -> Conversation:
 
 
 def _named(held: Round, id: str) -> Round:
-    """A round with ids of its own; native ids of one wire are unique in what its server says, so rounds differ."""
-    return replace(held, id=id, calls=tuple(replace(call, id=f"{id}/c{i}") for i, call in enumerate(held.calls)))
+    """A round with ids of its own, those of its server too: it never says the same one twice in a conversation."""
+    calls, kept = [], held.continuation
+    for i, call in enumerate(held.calls):
+        wire = call.wire_id
+        if kept is not None:
+            wire = f"{call.wire_id}-{id}".replace("/", "-")
+            known, new = f'"{call.wire_id}"'.encode(), f'"{wire}"'.encode()
+            kept = replace(kept, items=tuple(Raw(bytes(item).replace(known, new)) for item in kept.items))
+        calls.append(replace(call, id=f"{id}/c{i}", wire_id=wire))
+    return replace(held, id=id, calls=tuple(calls), continuation=kept)
 
 
 @st.composite
@@ -148,9 +154,7 @@ def requests(draw: st.DrawFn) -> Request:
         head=draw(st.none() | st.builds(HeadMarks, system=st.integers(0, 2), tools=st.booleans())),
         stand_ins=draw(st.booleans()), degrade=draw(st.booleans()),
     )  # fmt: skip
-    placed = st.builds(
-        Piece, source=st.just("p"), text=texts, place=st.sampled_from(["system", "turn", "trailing"])
-    )
+    placed = st.builds(Piece, source=st.just("p"), text=texts, place=st.sampled_from(["system", "turn", "trailing"]))
     users = [i for i, unit in enumerate(conversation.units) if isinstance(unit, UserMessage)]
     return request(
         conversation=conversation, view=view, pieces=tuple(draw(st.lists(placed, max_size=3))),
@@ -170,3 +174,45 @@ def test_a_body_keeps_the_rules_of_its_vendor(wire: Wire, asked: Request) -> Non
         body: dict[str, Any] = json.loads(held.body)
         if not held.refusing(asked.view):
             RULES[wire.name](body)
+
+
+# ---- tools ----------------------------------------------------------------------------------------------------------
+UNFIT = {
+    "a.b": {"chat", "responses", "messages"}, "a b": set(MODELS), "部屋": set(MODELS),
+    "x" * 65: {"chat", "responses", "google"}, "x" * 129: set(MODELS), "a:b": {"chat", "responses", "messages"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_a_tool_whose_name_the_vendor_refuses_is_named_before_the_request(name: str) -> None:
+    """`@tool` takes no such names; a `Tool` from elsewhere may have one, and some vendors take what others do not."""
+    refusing = {
+        wire
+        for wire, model in MODELS.items()
+        if model.wire(request(user("hi"), model=model, offers=(offer(name),))).issues
+    }
+    assert refusing == UNFIT[name]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "object", "properties": None}}},
+        {"type": "object", "properties": {}, "required": None, "$defs": None, "definitions": []},
+        {"type": "object", "properties": {"a": None, "b": True, "c": {"enum": list(range(5000))}}},
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/n"}},
+            "$defs": {"n": {"items": {"$ref": "#/$defs/n"}}},
+        },
+        {"type": "object", "properties": {"a": {"anyOf": None, "items": 5, "type": [None, {}]}}, "required": [1, None]},
+    ],
+)
+def test_a_schema_of_any_kind_is_sent_as_it_is(schema: dict[str, Any]) -> None:
+    """Whether it is a good one is for the vendor to say; it is sent, not strictly."""
+    given = offer()
+    odd = replace(given, spec=replace(given.spec, schema=schema))
+    for wire, model in MODELS.items():
+        body = json.loads(model.wire(request(user("hi"), model=model, offers=(odd,))).body)
+        RULES[wire](body)
+        assert "strict" not in str(body["tools"]) or "'strict': False" in str(body["tools"])

@@ -179,7 +179,9 @@ def google(body: Body) -> None:
         assert len(responses) in {0, len(parts)}, "function responses stand alone"
         assert [(one["name"], one.get("id", "")) for one in responses] == calls, "each call is answered, in order"
         calls = [
-            (part["functionCall"]["name"], part["functionCall"].get("id", "")) for part in parts if "functionCall" in part
+            (part["functionCall"]["name"], part["functionCall"].get("id", ""))
+            for part in parts
+            if "functionCall" in part
         ]
         assert not calls or content["role"] == "model"
         for part in parts:

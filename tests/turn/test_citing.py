@@ -13,6 +13,7 @@ PARTS = (Text("Lisbon."), Thinking("hm"), CallRef("c0"), Refusal("No."), Text("P
 
 
 def at(start: int, stop: int) -> Citation:
+    """A source with a place."""
     return Citation(url="http://a", start=start, stop=stop)
 
 

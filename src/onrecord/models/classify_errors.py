@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Literal, NamedTuple
 
-from onrecord.errors import ErrorKind, ModelError
+from onrecord.errors import ErrorKind, ModelError, OnrecordError
 from onrecord.jsonio import Json, peek
 
 __all__ = (
@@ -22,6 +22,7 @@ __all__ = (
     "is_tool_related_error",
     "kind_of_answer",
     "kind_of_exception",
+    "raised_error",
     "refused_by",
     "retry_after_seconds",
     "stream_error",
@@ -169,6 +170,21 @@ def kind_of_exception(problem: BaseException) -> ErrorKind:
     return kind_of_answer(None, str(problem))
 
 
+def raised_error(provider: str, model: str, problem: BaseException) -> ModelError:
+    """What a model raised, as an error of a kind; what is none of ours is its cause, and is not quoted.
+
+    Raises what tells that the library was used wrongly: no other attempt and no other model changes that.
+    """
+    if isinstance(problem, ModelError):
+        return problem
+    if isinstance(problem, OnrecordError):
+        raise problem
+    told = f"model {model!r} raised {type(problem).__name__}"
+    error = ModelError(told, kind=kind_of_exception(problem), provider=provider)
+    error.__cause__ = problem
+    return error
+
+
 _LONGEST_S = 1e9
 """A number of seconds that a date can still be reckoned with; above it, a bare number is an epoch."""
 
@@ -195,7 +211,7 @@ def retry_after_seconds(value: str, now: datetime) -> float | None:
     except ValueError:
         try:
             at = parsedate_to_datetime(value)
-        except (ValueError, IndexError, TypeError):
+        except (ValueError, IndexError, TypeError, OverflowError):
             return None
         seconds = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
     return max(0.0, seconds) if abs(seconds) < _LONGEST_S else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
@@ -19,7 +18,7 @@ from onrecord.conversation.outgoing import (
     TextDelta,
 )
 from onrecord.conversation.usage import ModelUse, Usage
-from onrecord.errors import ErrorKind, FeatureFailed, ModelError, OnrecordError
+from onrecord.errors import FeatureFailed, ModelError, OnrecordError
 from onrecord.jsonio import read_object, writable
 from onrecord.models.chunks import (
     Attempted,
@@ -32,6 +31,7 @@ from onrecord.models.chunks import (
     TextChunk,
     ThinkingChunk,
 )
+from onrecord.models.classify_errors import raised_error
 from onrecord.models.request import Request, TextFilter
 from onrecord.record.kinds import ModelAttempted, Noted
 from onrecord.turn.askable import can_be_kept
@@ -267,9 +267,7 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
         if ends_take(error):
             raise
         card = request.model.card
-        told = f"model {card.name!r} raised {type(error).__name__}"
-        kind: ErrorKind = "aborted" if isinstance(error, asyncio.CancelledError) else "unknown"
-        raise ModelError(told, kind=kind, provider=card.provider) from error
+        raise raised_error(card.provider, card.name, error) from error
     usage = ear.finished.usage if ear.finished else None
     return _heard(settled, ear.items, usage, filtered=bool(filters))
 

@@ -106,7 +106,7 @@ class Parser:
             message = read_message(body)
         except UNREADABLE:
             raise self._error("invalid", "sent an answer that is not of its protocol") from None
-        if message.type == "error" or message.error is not UNSET:
+        if message.type == "error" or _is_told(message.error):
             raise stream_error(self._provider, with_status(peek(body)), started=self.started)
         out: list[Chunk] = []
         try:
@@ -185,7 +185,7 @@ class Parser:
             if (future := _unheard_of(data)) is None:
                 raise self._error("invalid", FOREIGN) from None
             return future
-        if reports or event.type == "error" or (event.type is None and event.error is not UNSET):
+        if reports or event.type == "error" or (event.type is None and _is_told(event.error)):
             raise stream_error(self._provider, with_status(peek(data)), started=self.started)
         return event
 
@@ -273,6 +273,10 @@ class Parser:
         return ModelError(
             f"{self._provider} {what}", kind=kind, provider=self._provider, started=self.started, hint=hint
         )
+
+
+def _is_told(error: Raw | UnsetType) -> bool:
+    return error is not UNSET and bytes(error) != b"null"
 
 
 def _search_begins(block: Block) -> SearchChunk | None:
