@@ -225,6 +225,8 @@ async def test_a_name_leads_to_one_model_for_all_requests() -> None:
         (lambda *_: "opnai:x", "unknown model provider in 'opnai:x'"),
         (lambda *_: 1 / 0, "ZeroDivisionError"),
         (lambda *_: Choice(settings=Settings(extra={"x": object()})), "it left settings that JSON cannot hold"),
+        (lambda *_: Choice(settings=5), "it left settings that are none"),
+        (lambda *_: Choice(headers=5), "it left headers that are no function"),
     ],
 )
 async def test_what_is_no_choice_fails_the_turn_by_name(choice: Any, told: str) -> None:

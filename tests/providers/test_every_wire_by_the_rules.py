@@ -186,12 +186,8 @@ UNFIT = {
 @pytest.mark.parametrize("name", UNFIT)
 def test_a_tool_whose_name_the_vendor_refuses_is_named_before_the_request(name: str) -> None:
     """`@tool` takes no such names; a `Tool` from elsewhere may have one, and some vendors take what others do not."""
-    refusing = {
-        wire
-        for wire, model in MODELS.items()
-        if model.wire(request(user("hi"), model=model, offers=(offer(name),))).issues
-    }
-    assert refusing == UNFIT[name]
+    asked = request(user("hi"), offers=(offer(name),))
+    assert {wire for wire, model in MODELS.items() if model.wire(asked).issues} == UNFIT[name]
 
 
 @pytest.mark.parametrize(
