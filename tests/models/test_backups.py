@@ -7,7 +7,7 @@ import pytest
 from onrecord.errors import ErrorKind
 from onrecord.models.chunks import Attempted, TextChunk
 from onrecord.models.retry import Reliable
-from tests.models.failing import BUSY, Clock, Failing, drained, error, says, text_of
+from tests.models.failing import BUSY, Clock, Failing, always, drained, error, given_up, says, text_of
 
 pytestmark = pytest.mark.unit
 
@@ -70,3 +70,13 @@ def test_a_plain_wrapper_inside_does_not_multiply_the_waits() -> None:
     assert Reliable(Reliable(inner)).model is inner
     kept = Reliable(inner, waits_s=(1.0,))
     assert Reliable(kept).model is kept
+
+
+async def test_the_function_stands_in_where_no_backup_can_carry_the_request() -> None:
+    """A rule that wants another model is told that there is none."""
+    models = Failing("a", [BUSY]), Failing("b", says("no"), lacks="video")
+    out, problem = await drained(Reliable(*models, waits_s=(), fallback=lambda _r, _e: "instead"))
+    assert (problem, text_of(out)) == (None, "instead")
+    assert [(c.error, c.model) for c in out if isinstance(c, Attempted)] == [("overload", "a:m")]
+    _, problem = await drained(Reliable(*models, rules=[always("retry_other")], fallback=lambda _r, _e: "instead"))
+    assert given_up(problem).why == "no-more-providers"

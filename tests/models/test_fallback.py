@@ -249,6 +249,30 @@ async def test_a_longer_time_is_not_cut_by_a_failure_of_a_call_that_began_before
     assert model.cooling == {"a:m": 3600.0}
 
 
+async def test_a_reply_that_began_before_the_failure_does_not_bring_the_model_back() -> None:
+    """Only the call that tries it out does."""
+    clock, gate = Clock(), asyncio.Event()
+
+    class Two(Failing):
+        async def stream(self, asked: Request, /) -> AsyncGenerator[Chunk, None]:
+            failing = super().stream(asked)
+            if not self.asked:
+                self.asked.append(asked)
+                await gate.wait()
+                yield TextChunk("late")
+                return
+            async for chunk in failing:
+                yield chunk
+
+    model = fallback(Two("a", [error("quota")]), Failing("b", says("hi")), clock=clock)
+    early = asyncio.ensure_future(drained(model))
+    await asyncio.sleep(0)
+    await drained(model)
+    gate.set()
+    assert text_of((await early)[0]) == "late"
+    assert model.cooling == {"a:m": 3600.0}
+
+
 async def test_each_model_may_wait_by_itself() -> None:
     """Waits are inside, cooldowns outside: the order of the layers."""
     clock, busy = Clock(), error("overload", 503)

@@ -27,7 +27,7 @@ from onrecord.conversation.messages import (
     ToolCall,
     UserMessage,
 )
-from onrecord.models.chunks import NativeItem
+from onrecord.models.chunks import Chunk, NativeItem
 from onrecord.models.held_reply import round_of
 from onrecord.models.model import Model, scope_of
 from onrecord.models.request import HeadMarks, Piece, Request, Settings, Span, Swap, View
@@ -49,7 +49,7 @@ MODELS: Mapping[str, Model] = {wire.name: wire.make("http://127.0.0.1:9/v1", _ve
 
 def _replied(wire: Wire, body: bytes) -> Round:
     """The round that a wire's reply becomes, with its own items."""
-    parser, out = wire.parser(_vendor(wire)), []
+    parser, out = wire.parser(_vendor(wire)), list[Chunk]()
     for data in EventParser().feed(body):
         out += parser.feed(data)
     out += parser.close()

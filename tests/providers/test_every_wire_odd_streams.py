@@ -59,7 +59,7 @@ def vendor_of(wire: Wire) -> str:
 
 def heard(wire: Wire, events: Sequence[bytes], vendor: str = "") -> list[Chunk]:
     """All chunks of a reply. ModelError."""
-    parser, out = wire.parser(vendor or vendor_of(wire)), []
+    parser, out = wire.parser(vendor or vendor_of(wire)), list[Chunk]()
     for event in events:
         out += parser.feed(event)
     out += parser.close()

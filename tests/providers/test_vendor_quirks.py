@@ -177,6 +177,26 @@ def test_thinking_is_asked_for_in_the_vendor_s_own_way(name: str, thinking: Any,
 
 
 @pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("openai:gpt-4.1-mini", True),
+        ("groq:llama-3.3-70b", True),
+        ("mistral:magistral-medium", False),
+        ("vllm:qwen3", False),
+        ("openai:gpt-5-mini", False),
+    ],
+)
+def test_thinking_is_refused_where_a_model_has_none_and_no_field_for_it(name: str, refused: bool) -> None:
+    """Nothing would be sent, and nobody would know. Models that think in any case, and unknown ones, are asked."""
+    model = model_named(name)
+    told = [f"thinking: {name!r} has none"] if refused else []
+    for wanted in ("low", 2048):
+        wire = model.wire(request(user("hi"), settings=Settings(thinking=wanted)))
+        assert [issue.what for issue in wire.issues] == told
+    assert not model.wire(request(user("hi"), settings=Settings(thinking="none"))).issues
+
+
+@pytest.mark.parametrize(
     ("name", "cap", "seed", "usage"),
     [
         ("mistral:mistral-large-latest", "max_tokens", "random_seed", False),

@@ -17,7 +17,7 @@ from onrecord.models.held_reply import round_of
 from onrecord.models.model import Model, ModelCard
 from onrecord.models.request import Piece, Request
 from onrecord.models.rerouting import Rerouted, answered_by, fitted, sent_to
-from onrecord.models.standing_in import stand_in
+from onrecord.models.standing_in import FallbackFunction, stand_in
 
 if TYPE_CHECKING:
     from onrecord.models.retry import Reliable
@@ -161,9 +161,15 @@ class Call:
                 told = self._told(self._kind(), by.labels[self.at], decision)
                 self._show(decision.feedback)
             case "retry_other":
-                told = await self._switch(decision)
+                switched = await self._switch(decision)
+                if switched is None and not decision.why and by.fallback is not None and not self._stood_in:
+                    return await self._answered_by_function(by.fallback, decision)
+                if switched is None:
+                    why = "no-more-providers" if decision.why else ""
+                    raise self._given_up(decision._replace(why=why), reached=False)
+                told = switched
             case "fallback" if by.fallback is not None:
-                return await self._answered_by_function(decision)
+                return await self._answered_by_function(by.fallback, decision)
             case _:
                 raise self._given_up(decision, reached=reached)
         self._problem = None
@@ -178,27 +184,25 @@ class Call:
             ended = answered_by(self.model.card, self._asked, ended)
         return (*self.held, ended) if self.held else (ended,)
 
-    async def _switch(self, decision: Decision) -> Attempted:
-        """Turns to the next model that can carry the request."""
-        by, left = self._by, self._by.labels[self.at]
-        while self.at + 1 < len(by.models):
-            self.at += 1
-            asked = await fitted(self.model, self._original, self._first)
+    async def _switch(self, decision: Decision) -> Attempted | None:
+        """Turns to the next model that can carry the request; None when there is none."""
+        models, left = self._by.models, self._by.labels[self.at]
+        for at in range(self.at + 1, len(models)):
+            asked = await fitted(models[at], self._original, self._first)
             if asked is not None:
                 told = self._told(self._kind(), left, decision)
-                self._asked, self._waited = asked, 0
+                self.at, self._asked, self._waited = at, asked, 0
                 self._show(decision.feedback)
                 return told
-        raise self._given_up(decision._replace(why="no-more-providers" if decision.why else ""), reached=False)
+        return None
 
-    async def _answered_by_function(self, decision: Decision) -> Sequence[Chunk]:
+    async def _answered_by_function(self, function: FallbackFunction, decision: Decision) -> Sequence[Chunk]:
         """What the fallback function says; when it fails, that is the next problem."""
-        by = self._by
-        told = self._told(self._kind(), by.labels[self.at], decision)
+        told = self._told(self._kind(), self._by.labels[self.at], decision)
         self._stood_in = True
         error = self._latest or GivenUp(decision.why, attempts=self.attempts)
         try:
-            said = await stand_in(by.fallback, self._original, error) if by.fallback is not None else ()
+            said = await stand_in(function, self._original, error)
         except ModelError as failed:
             self._problem, self._misfit, self._reply = failed, None, None
             return (told,)

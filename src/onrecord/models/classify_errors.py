@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Literal, NamedTuple
 
-from onrecord.errors import ErrorKind, ModelError, OnrecordError
+from onrecord.errors import ErrorKind, ModelError
 from onrecord.jsonio import Json, peek
 
 __all__ = (
@@ -22,7 +22,6 @@ __all__ = (
     "is_tool_related_error",
     "kind_of_answer",
     "kind_of_exception",
-    "raised_error",
     "refused_by",
     "retry_after_seconds",
     "stream_error",
@@ -76,6 +75,7 @@ _HINTS: Mapping[ErrorKind, str] = {
     "entitlement": "the account's plan does not cover this; choose another model or another plan",
     "quota": "the account has no credit or quota left; check its billing",
     "rate": "send fewer requests at once, or wait",
+    "content": "the provider's filter stopped it: other words, or another model",
     "context": "show the model less: a window, a summary, shorter tool results",
     "model": "check the model's name and the address of the endpoint, and that the account may use it",
     "invalid": "the provider refuses the request; its words may quote the conversation and are left out here: "
@@ -168,21 +168,6 @@ def kind_of_exception(problem: BaseException) -> ErrorKind:
             return "network"
         at = at.__cause__ or at.__context__
     return kind_of_answer(None, str(problem))
-
-
-def raised_error(provider: str, model: str, problem: BaseException) -> ModelError:
-    """What a model raised, as an error of a kind; what is none of ours is its cause, and is not quoted.
-
-    Raises what tells that the library was used wrongly: no other attempt and no other model changes that.
-    """
-    if isinstance(problem, ModelError):
-        return problem
-    if isinstance(problem, OnrecordError):
-        raise problem
-    told = f"model {model!r} raised {type(problem).__name__}"
-    error = ModelError(told, kind=kind_of_exception(problem), provider=provider)
-    error.__cause__ = problem
-    return error
 
 
 _LONGEST_S = 1e9

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from onrecord.errors import ConfigurationError, ErrorKind, ModelError
 from onrecord.models.chunks import Attempted, Chunk, Finished
-from onrecord.models.classify_errors import raised_error
 from onrecord.models.lanes import SLICE
 from onrecord.models.model import Model, ModelCard, extend
+from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, Wire
 from onrecord.models.rerouting import (
     Rerouted,

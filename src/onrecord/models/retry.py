@@ -12,10 +12,10 @@ from onrecord.models.call_decisions import is_worth_waiting
 from onrecord.models.call_rules import CallRule, check_rules
 from onrecord.models.calling import Call
 from onrecord.models.chunks import Attempted, Chunk, Finished
-from onrecord.models.classify_errors import raised_error
 from onrecord.models.held_reply import Validate
 from onrecord.models.lanes import SLICE
 from onrecord.models.model import Model, ModelCard, extend
+from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, Wire
 from onrecord.models.rerouting import fitting_wire, labels_of, models_of, shared_card
 from onrecord.models.standing_in import FallbackFunction

@@ -31,7 +31,8 @@ async def stand_in(function: FallbackFunction, request: Request, error: ModelErr
         raise ModelError(f"the fallback {name!r} raised {type(problem).__name__}", provider="fallback") from problem
     if not chunks:
         raise ModelError(f"the fallback {name!r} gave nothing", provider="fallback")
-    if odd := next((held for held in chunks if not isinstance(held, Chunk)), None):
+    held: tuple[object, ...] = chunks
+    if odd := next((one for one in held if not isinstance(one, Chunk)), None):
         raise ModelError(f"the fallback {name!r} gave a {type(odd).__name__}, no chunk", provider="fallback")
     if any(isinstance(chunk, Finished) for chunk in chunks[:-1]):
         raise ModelError(f"the fallback {name!r} went on behind the end of its reply", provider="fallback")

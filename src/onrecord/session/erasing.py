@@ -125,18 +125,23 @@ def _erases(body: Body) -> bool:
 
 
 class Told(Struct, frozen=True):
-    """A record walked once: its entries, and which turn each message came from, also those long removed."""
+    """A record walked once: its entries, and which turn each message came from, also those long removed.
+
+    ``filers`` are the turns that filed messages of others: a message that drops a question files what the paused turn
+    had said.
+    """
 
     session: Session
     entries: tuple[Entry, ...]
     origins: dict[str, str]
+    filers: dict[str, str]
 
     @classmethod
     def of(cls, session: Session, entries: Sequence[Entry]) -> Told:
         """StoreError when the record does not fold: then nothing but the whole session can be erased."""
         start = Session(key=session.key, digest_key=session.digest_key)
         try:
-            return cls(session, tuple(entries), _origins(walk(start, entries, NO_FOLDS)))
+            return cls(session, tuple(entries), *_origins(walk(start, entries, NO_FOLDS)))
         except RecordInvalid as error:
             raise StoreError(
                 f"the record of session {session.key.id!r} does not fold: {error}",
@@ -145,8 +150,9 @@ class Told(Struct, frozen=True):
             ) from None
 
 
-def _origins(walked: Iterable[Walked]) -> dict[str, str]:
-    origins, known, imports = dict[str, str](), Conversation().messages, False
+def _origins(walked: Iterable[Walked]) -> tuple[dict[str, str], dict[str, str]]:
+    origins, filers = dict[str, str](), dict[str, str]()
+    known, imports = Conversation().messages, False
     for one in walked:
         body = one.entry.body
         imports |= isinstance(body, HistoryChanged) and body.op == "import"
@@ -155,9 +161,11 @@ def _origins(walked: Iterable[Walked]) -> dict[str, str]:
         told = one.session.conversation.messages
         for message in told.since(told.shared_with(known)):
             # Imported messages name turns of their own; of all others some are filed by a later turn.
-            origins.setdefault(message.id, one.entry.turn if imports else message.turn or one.entry.turn)
+            origin = origins.setdefault(message.id, one.entry.turn if imports else message.turn or one.entry.turn)
+            if origin != one.entry.turn:
+                filers.setdefault(message.id, one.entry.turn)
         known, imports = told, False
-    return origins
+    return origins, filers
 
 
 def named_turns(told: Told, messages: Collection[str]) -> frozenset[str]:
@@ -175,9 +183,9 @@ def old_turns(told: Told, before: datetime) -> frozenset[str]:
 def _with_changes(told: Told, turns: set[str]) -> frozenset[str]:
     """Changes of history go with the messages they are about, and stay while these stay: or they would come back."""
     for place, entry in enumerate(told.entries):
-        body, about = entry.body, ""
+        body, about, filer = entry.body, "", ""
         if isinstance(body, HistoryChanged) and body.op in {"edit", "remove"}:
-            about = told.origins.get(body.message, "")
+            about, filer = told.origins.get(body.message, ""), told.filers.get(body.message, "")
         elif isinstance(body, TurnInterrupted) and body.of != entry.turn:
             about = body.of
         elif isinstance(body, HistoryChanged) and body.op == "reset":
@@ -185,7 +193,7 @@ def _with_changes(told: Told, turns: set[str]) -> frozenset[str]:
             about = "" if stays else entry.turn
         else:
             continue
-        (turns.add if about in turns else turns.discard)(entry.turn)
+        (turns.add if about in turns or filer in turns else turns.discard)(entry.turn)
     return frozenset(turns)
 
 

@@ -31,7 +31,7 @@ from onrecord.models.chunks import (
     TextChunk,
     ThinkingChunk,
 )
-from onrecord.models.classify_errors import raised_error
+from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, TextFilter
 from onrecord.record.kinds import ModelAttempted, Noted
 from onrecord.turn.askable import can_be_kept

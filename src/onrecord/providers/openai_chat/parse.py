@@ -13,6 +13,7 @@ from onrecord.errors import ErrorKind, ModelError
 from onrecord.jsonio import UNREADABLE, Json, dumps, kept, peek
 from onrecord.models.chunks import CallChunk, Chunk, CitationChunk, Finished, NativeItem, TextChunk, ThinkingChunk
 from onrecord.models.classify_errors import stream_error
+from onrecord.models.reply_errors import reply_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_chat.calls import CallParts
 from onrecord.providers.openai_chat.cards import Dialect
@@ -110,9 +111,7 @@ class Parser:
     def close(self) -> Sequence[Chunk]:
         """The rest: calls, the continuation and the end. Raises ModelError when the reply is not whole."""
         if not self.done and not self._finish:
-            raise self._error(
-                "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
-            )
+            raise self._error("network", "ended its stream early")
         calls = self._calls.finished()
         if any(not call.name for call in calls):
             raise self._error("invalid", "sent a tool call without a name")
@@ -238,9 +237,7 @@ class Parser:
             raise self._error("invalid", "sent extra fields that cannot be kept") from None
 
     def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
-        return ModelError(
-            f"{self._provider} {what}", kind=kind, provider=self._provider, started=self.started, hint=hint
-        )
+        return reply_error(self._provider, kind, what, started=self.started, hint=hint)
 
     # ---- the short way
 

@@ -24,6 +24,8 @@ __all__ = ("ChatProjection", "is_strict")
 ITEM = "item"
 MEDIA_BELOW = "[The result is the media below.]"
 MEDIA_OF_RESULTS = "[The media of the tool results above.]"
+OFF = frozenset({"none", "off", 0})
+"""Words for no thinking."""
 _OWN_FIELDS = frozenset({"model", "messages", "stream"})
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _TAILS = 64
@@ -155,9 +157,13 @@ class ChatProjection(Projection):
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
             elif not self.dialect.forces:
-                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call one"
+                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
         if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
-            yield f"hosted search: {card.name!r} has none over Chat Completions"
+            yield f"a search of the provider's own: {card.name!r} has none over Chat Completions"
+        thinking = request.settings.thinking
+        # Where there is a field for it the server decides, since of unknown models nothing is known.
+        if thinking is not None and thinking not in OFF and card.thinking == "none" and self.dialect.thinking is None:
+            yield f"thinking: {card.name!r} has none"
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -219,7 +225,7 @@ class ChatProjection(Projection):
         return {name: value for name, value in said.items() if value is not None}
 
     def _thinking(self, thinking: str | int) -> dict[str, Json]:
-        wanted = thinking not in {"none", "off", 0}
+        wanted = thinking not in OFF
         match self.dialect.thinking:
             case "effort" if isinstance(thinking, str):
                 return {"reasoning_effort": thinking}

@@ -130,11 +130,11 @@ class ResponsesProjection(Projection):
         elif request.choice not in {"auto", "none"}:
             yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
         if card.tools and settings.search and not card.hosted_search:
-            yield f"a search of the provider's own: {card.name!r} runs none"
+            yield f"a search of the provider's own: {card.name!r} has none"
         if settings.stop:
-            yield "stop sequences: Responses has none"
+            yield "stop sequences: Responses takes none"
         if settings.seed is not None:
-            yield "a seed: Responses has none"
+            yield "a seed: Responses takes none"
         yield from self._thinking_refusals(settings.thinking)
 
     def _thinking_refusals(self, thinking: str | int | None) -> Iterable[str]:
@@ -143,9 +143,9 @@ class ResponsesProjection(Projection):
             return
         if thinking in OFF:
             if self.card.thinking != "none" and not self.dialect.can_rest:
-                yield f"no reasoning: {name!r} always reasons"
+                yield f"thinking turned off: {name!r} always thinks"
         elif self.card.thinking == "none":
-            yield f"reasoning: {name!r} does none"
+            yield f"thinking: {name!r} has none"
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
