@@ -120,6 +120,30 @@ async def test_citations_belong_to_the_text() -> None:
     assert deltas == [TextDelta("abc", 0), CitationDelta((CITED,))]
 
 
+@pytest.mark.parametrize(
+    ("start", "stop", "first", "last"),
+    [
+        (0, 3, [(0, 3)], []),  # in the first text
+        (3, 6, [], [(0, 3)]),  # in the second, counted from where it begins
+        (1, 5, [(1, 3)], [(0, 2)]),  # cut where the texts meet
+        (0, 0, [], [(0, 0)]),  # about the reply as a whole
+        (90, 99, [], [(0, 0)]),  # about nothing that is here
+    ],
+)
+async def test_sources_stand_at_the_text_that_they_are_about(
+    start: int, stop: int, first: list[tuple[int, int]], last: list[tuple[int, int]]
+) -> None:
+    """Places come counted over the whole reply and are kept within the part that carries them."""
+    source = Citation(url="https://example.org", start=start, stop=stop)
+    chunks = (TextChunk("one"), ThinkingChunk("hm"), TextChunk("two"), CitationChunk((source,)))
+    _, result = await read_live(reply(*chunks))
+    one, _, two = replied(result).content
+    assert isinstance(one, Text)
+    assert isinstance(two, Text)
+    assert [(held.start, held.stop) for held in one.citations] == first
+    assert [(held.start, held.stop) for held in two.citations] == last
+
+
 # ---- deltas ----------------------------------------------------------------------------------------------------------
 
 

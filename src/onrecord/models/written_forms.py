@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from onrecord.conversation.content import File
 from onrecord.conversation.messages import ToolCall
 from onrecord.jsonio import Json, dumps, read_object
 from onrecord.models.request import Offer, Shape
 
-__all__ = ("NAMES", "Names", "arguments", "data_url", "is_strict", "schema_text")
+__all__ = ("NAMES", "Names", "arguments", "data_url", "file_name", "is_strict", "schema_text")
 
 
 class Names(NamedTuple):
@@ -53,6 +54,21 @@ def _fitting(names: Names, name: str) -> str:
 def data_url(data: bytes, media: str) -> str:
     """Bytes of a media type as a URL that holds them."""
     return f"data:{media};base64,{b64encode(data).decode()}"
+
+
+def file_name(part: File) -> str:
+    """The name of a file that comes along as bytes: OpenAI wants one, and by its ending knows how to read them."""
+    return part.name or _FILE_NAMES.get(part.media or "application/pdf", "file")
+
+
+_FILE_NAMES = {
+    "application/pdf": "file.pdf",
+    "application/json": "file.json",
+    "text/csv": "file.csv",
+    "text/html": "file.html",
+    "text/markdown": "file.md",
+    "text/plain": "file.txt",
+}
 
 
 def arguments(call: ToolCall) -> str:

@@ -13,12 +13,16 @@ __all__ = ("cited",)
 
 Content = Text | Refusal | Thinking | CallRef
 
+MOST_TEXTS = 16
+"""Over so many texts a passage may go: one that claims all of a reply of thousands is not put into each."""
+
 
 def cited(content: Sequence[Content], citations: Sequence[Citation]) -> list[Content]:
     """The content of a round with its sources, whose offsets address all words of the round.
 
-    Each goes to the text in which its passage begins, counted from there and no further than that text goes. One
-    whose offsets are of no passage stands for the whole: the last text has it, without a place.
+    Each goes to the text that its passage is of, counted from the beginning of that text; a passage that goes over
+    several texts is cut where they meet. One whose offsets are of no passage stands for the whole: the last text has
+    it, without a place.
     """
     starts: list[int] = []
     at: list[int] = []  # where those texts are in the content
@@ -33,14 +37,17 @@ def cited(content: Sequence[Content], citations: Sequence[Citation]) -> list[Con
         return list(content)
     held: list[list[Citation]] = [[] for _ in at]
     for one in citations:
-        n = bisect_right(starts, one.start) - 1 if 0 <= one.start < one.stop else -1
-        start = one.start - starts[n]
-        room = len(content[at[n]].text)  # type: ignore[union-attr]  # those are texts
-        if n < 0 or start >= room:
-            held[-1].append(one if one.start == one.stop == 0 else replace(one, start=0, stop=0))
-        else:
-            stop = min(one.stop - starts[n], room)
-            held[n].append(one if stop == one.stop and not starts[n] else replace(one, start=start, stop=stop))
+        n = bisect_right(starts, max(one.start, 0)) - 1 if one.start < one.stop else len(at)
+        placed = False
+        for i in range(max(n, 0), min(n + MOST_TEXTS, len(at))):
+            start, room = one.start - starts[i], len(content[at[i]].text)  # type: ignore[union-attr]  # those are texts
+            if (stop := one.stop - starts[i]) <= 0:
+                break
+            if start < room:
+                held[i].append(replace(one, start=max(start, 0), stop=min(stop, room)))
+                placed = True
+        if not placed:
+            held[-1].append(replace(one, start=0, stop=0))
     out = list(content)
     for i, found in zip(at, held, strict=True):
         if found:

@@ -42,6 +42,7 @@ from onrecord.turn.turn import Turn
 __all__ = ("Heard", "heard_again", "listen", "release", "release_mark")
 
 Filters = Sequence[tuple[str, TextFilter]]
+Said = Text | Refusal | Thinking | CallRef
 
 BETWEEN = "\n\n"
 """What stands between two messages of a turn, in the conversation and in a stream."""
@@ -122,7 +123,7 @@ class _Ear:
     def __init__(self, turn: Turn, request: Request, filters: Filters, *, live: bool) -> None:
         self.turn, self.request, self.filters, self.live = turn, request, filters, live
         self.thinks = turn.plan.on_thinking
-        self.content: list[Text | Refusal | Thinking | CallRef] = []
+        self.content: list[Said] = []
         self.texts: list[str] = []
         self.kind: type[Text | Refusal | Thinking] = Text
         self.calls: list[tuple[str, str, str]] = []

@@ -20,6 +20,7 @@ from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.citations import annotated, fresh, named_by, searched
 from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_string, read_usage
 from onrecord.providers.openai_chat.extras import Extras
+from onrecord.providers.openai_chat.unread import Unread
 
 __all__ = ("Parser",)
 
@@ -41,7 +42,7 @@ class Parser:
 
     __slots__ = (
         "_before", "_calls", "_cited", "_dialect", "_extras", "_finish", "_matched", "_model", "_provider", "_refused",
-        "_said", "_seen", "_shape", "_tries", "_usage", "done", "started",
+        "_said", "_seen", "_shape", "_tries", "_unread", "_usage", "done", "started",
     )  # fmt: skip
 
     def __init__(self, provider: str, dialect: Dialect) -> None:
@@ -51,6 +52,7 @@ class Parser:
         self._said: list[TextChunk] = []
         self._extras: Extras | None = None  # fields that the vendor wants back
         self._cited: set[str] = set()
+        self._unread = Unread()
         self._calls = CallParts()
         self._finish = ""
         self._usage: Usage | None = None
@@ -118,7 +120,7 @@ class Parser:
         spoke = bool(self._said)
         if not self._seen and not spoke and not calls:
             raise self._error("overload", "sent an empty answer")
-        if self._finish == "length" and not spoke and not calls:
+        if self._finish == "length" and not spoke and not calls and not self._unread:
             thought = f" ({self._usage.reasoning_tokens} tokens went to reasoning)" if self._usage else ""
             raise self._error(
                 "invalid", f"used up the output cap before it said anything{thought}", hint="raise max_tokens"
@@ -126,7 +128,8 @@ class Parser:
         out: list[Chunk] = [*calls]
         if item := self._native(calls):
             out.append(item)
-        out.append(Finished(finish=self._how(calls), usage=self._usage, model=self._model))
+        lost = self._unread.lost() if self._unread else ()
+        out.append(Finished(finish=self._how(calls), usage=self._usage, model=self._model, lost=lost))
         return out
 
     # ---- one event
@@ -179,6 +182,8 @@ class Parser:
                 self._calls.add(call)
         if delta.annotations and (citations := annotated(delta.annotations)):
             out.append(CitationChunk(citations))
+        if delta.images or delta.audio:
+            self._unread.media(delta)
         if delta.executed_tools and (citations := fresh(searched(delta.executed_tools), self._cited)):
             out.append(CitationChunk(citations))
 
@@ -187,10 +192,12 @@ class Parser:
             self._text(TextChunk(piece), out)
         elif isinstance(text := piece.get("text"), str) and text:
             self._text(TextChunk(text), out)
-        elif isinstance(thinking := piece.get("thinking"), list):
-            texts = (one.get("text") for one in thinking if isinstance(one, dict))
+        elif isinstance(thinking := piece.get("thinking"), (list, str)):
+            texts = (one.get("text") if isinstance(one, dict) else one for one in thinking)
             if thought := "".join(one for one in texts if isinstance(one, str)):
                 out.append(ThinkingChunk(thought))
+        elif piece.get("type") != "text":
+            self._unread.piece(len(self._said), piece)
 
     def _text(self, chunk: TextChunk, out: list[Chunk]) -> None:
         self._said.append(chunk)
@@ -223,12 +230,11 @@ class Parser:
         """The reply as one message with the vendor's extra fields; None where the portable form says as much."""
         extras = {} if self._extras is None else self._extras.fields()
         signed = bool(calls) and self._calls.has_extras
-        if not (signed or (extras and (calls or self._dialect.keeps_all))):
+        if not (signed or self._unread or (extras and (calls or self._dialect.keeps_all))):
             return None
         if self._refused or not self._calls.can_return():
             return None
-        message: dict[str, Json] = {"role": "assistant", "content": "".join(chunk.text for chunk in self._said)}
-        message |= extras
+        message: dict[str, Json] = {"role": "assistant"} | self._unread.fields(self._said) | extras
         if calls:
             message["tool_calls"] = self._calls.native()
         try:
@@ -278,7 +284,9 @@ def _only_text(event: Event) -> str | None:
         return None
     if delta.refusal or delta.tool_calls or delta.reasoning_content or delta.reasoning:
         return None
-    if delta.reasoning_details or delta.annotations or delta.executed_tools or not isinstance(delta.content, str):
+    if delta.reasoning_details or delta.annotations or delta.executed_tools or delta.images or delta.audio:
+        return None
+    if not isinstance(delta.content, str):
         return None
     return delta.content
 

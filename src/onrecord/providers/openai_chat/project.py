@@ -16,7 +16,7 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import NAMES, arguments, data_url, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
@@ -51,7 +51,7 @@ class ChatProjection(Projection):
         if len(parts) == 1 and type(part := parts[0]) is Text:
             return ((ITEM, b'{"role":"user","content":' + dumps(part.text) + b"}"),)
         content = self._content(parts) if parts else []
-        return ((ITEM, dumps({"role": "user", "content": content})),) if content != [] else ()
+        return () if content == [] else ((ITEM, dumps({"role": "user", "content": content})),)
 
     def context(self, authority: Authority, text: str, /) -> Run:
         if authority == "data":
@@ -160,10 +160,9 @@ class ChatProjection(Projection):
                 yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
         if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
             yield f"a search of the provider's own: {card.name!r} has none over Chat Completions"
-        thinking = request.settings.thinking
         # Where there is a field for it the server decides, since of unknown models nothing is known.
-        if thinking is not None and thinking not in OFF and card.thinking == "none" and self.dialect.thinking is None:
-            yield f"thinking: {card.name!r} has none"
+        if request.settings.thinking is not None and self.dialect.thinking is None:
+            yield from _thinking_refusals(card, request.settings.thinking)
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -227,6 +226,8 @@ class ChatProjection(Projection):
     def _thinking(self, thinking: str | int) -> dict[str, Json]:
         wanted = thinking not in OFF
         match self.dialect.thinking:
+            case "effort" if not wanted:
+                return {"reasoning_effort": "none"}
             case "effort" if isinstance(thinking, str):
                 return {"reasoning_effort": thinking}
             case "reasoning" if isinstance(thinking, int):
@@ -239,6 +240,15 @@ class ChatProjection(Projection):
                 return {"thinking": {"type": "enabled" if wanted else "disabled"}}
             case _:
                 return {}
+
+
+def _thinking_refusals(card: ModelCard, thinking: str | int) -> Iterable[str]:
+    """Of a model that nothing about it can be told. One that thinks in any case does what it is asked to."""
+    thinks, wanted = card.thinking != "none", thinking not in OFF
+    if wanted and not thinks:
+        yield f"thinking: {card.name!r} has none"
+    if thinks and not wanted:
+        yield f"thinking turned off: {card.name!r} always thinks"
 
 
 # ---- parts --------------------------------------------------------------------------------------------------------
@@ -261,10 +271,9 @@ def _part(part: Part) -> dict[str, Json]:
 
 
 def _file(part: File) -> dict[str, Json]:
-    held: dict[str, Json] = {"filename": part.name} if part.name else {}
     if part.file_id is not None:
-        return held | {"file_id": part.file_id}
-    return {"file_data": data_url(part.data or b"", part.media or "application/pdf")} | held
+        return ({"filename": part.name} if part.name else {}) | {"file_id": part.file_id}
+    return {"file_data": data_url(part.data or b"", part.media or "application/pdf"), "filename": file_name(part)}
 
 
 def _without_array(item: bytes) -> bytes:
