@@ -38,7 +38,7 @@ class Breaker(Struct, frozen=True, kw_only=True):
             ("cooldown_s", self.cooldown_s, 0),
             ("successes", self.successes, 1),
         ):
-            if value < least:
+            if not value >= least:  # which no number is that is none
                 raise ConfigurationError(f"{name} of Breaker is at least {least}, not {value}")
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-from onrecord.errors import ModelError
+from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.breaker import Breaker, Circuit
 from onrecord.models.call_decisions import is_worth_waiting
 from onrecord.models.call_rules import CallRule, check_rules
@@ -15,6 +15,7 @@ from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.held_reply import Validate
 from onrecord.models.lanes import SLICE
 from onrecord.models.model import Model, ModelCard, Preset, extend
+from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, Wire
 from onrecord.models.rerouting import fitting_wire, labels_of, models_of, shared_card
 from onrecord.models.standing_in import FallbackFunction
@@ -64,6 +65,8 @@ class Reliable:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         check_rules(before, rules)
+        if not all(seconds >= 0 for seconds in (*waits_s, longest_s)):
+            raise ConfigurationError(f"waits_s and longest_s of Reliable are at least 0, not {waits_s} and {longest_s}")
         self.models = tuple(_bare(each) for each in models_of((model, *others), "Reliable"))
         self.labels = labels_of(self.models)
         self._shared = shared_card(self.models) if others else None
@@ -113,8 +116,8 @@ class Reliable:
                                 yield chunk
                             elif call.keep(chunk):
                                 yield chunk
-                    except ModelError as error:
-                        problem = error
+                    except Exception as error:  # noqa: BLE001 - other people's models raise anything
+                        problem = raised_error(call.model.card.provider, call.model.card.name, error)
                     finally:
                         await chunks.aclose()
                     call.ended(problem)

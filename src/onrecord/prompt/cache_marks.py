@@ -225,7 +225,7 @@ class CacheHitsFold:
         if not isinstance(body, ModelReplied) or not state.marked:
             return state
         usage = body.round.use.usage if body.round.use is not None else None
-        if usage is None or not usage.input_tokens:
+        if usage is None or usage.input_tokens <= 0:
             return state
         return replace(state, seen=(*state.seen, (usage.input_tokens, usage.cached_input_tokens))[-RECENT:])
 

@@ -41,6 +41,7 @@ PROGRESS_S = 300.0
 TRAILING_S = 0.5
 """How long the end of the connection may come after the end of the reply; longer, and the connection is dropped."""
 ERROR_BYTES = 1 << 20
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 class StreamParser(Protocol):
@@ -205,6 +206,14 @@ class HttpModel(ABC):
                     provider=self._card.provider,
                     hint=self.key.hint,
                 )
+        # Found here, since an exception of whoever encodes it would hold the whole value.
+        if odd := next((name for name, value in headers.items() if _UNSENDABLE.search(value)), None):
+            raise ModelError(
+                f"{self._card.provider} cannot be asked: the header {odd!r} holds a character that it must not",
+                kind="invalid",
+                provider=self._card.provider,
+                hint="look for a line break in the key and the headers",
+            )
         return headers
 
     async def _refusal(self, reply: Reply) -> ModelError:

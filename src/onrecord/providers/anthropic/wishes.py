@@ -8,7 +8,7 @@ from typing import Any
 from onrecord.jsonio import Json
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Offer, Request, Settings
-from onrecord.providers.anthropic.cards import Rules
+from onrecord.providers.anthropic.cards import NAMES, Rules
 
 __all__ = ("OWN_FIELDS", "THINKING_LEAST", "Wishes", "is_forced", "wants_thinking")
 
@@ -104,6 +104,8 @@ class Wishes:
 
     def _tool_refusals(self, request: Request) -> Iterable[str]:
         card, search = self.card, request.settings.search
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
         if is_forced(request.choice):
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"

@@ -16,7 +16,7 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, file_name, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
@@ -74,7 +74,11 @@ class ChatProjection(Projection):
         if not calls:
             return b'{"role":"assistant","content":' + dumps(said) + b"}" if said else b""
         asked = [
-            {"id": wire, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}}
+            {
+                "id": wire,
+                "type": "function",
+                "function": {"name": NAMES.fitting(call.name), "arguments": arguments(call)},
+            }
             for wire, call in zip(ids, calls, strict=True)
         ]
         return dumps({"role": "assistant", "content": said, "tool_calls": asked})
@@ -135,8 +139,8 @@ class ChatProjection(Projection):
         if form in {"json", "prompt"} and request.shape is not None:
             system = [*system, schema_text(request.shape)]
         tail = self._tail(request, form)
-        if not system:
-            return self._head, tail
+        if not system:  # a request without messages is refused
+            return self._head + self.filler(leads=False)[1] if empty else self._head, tail
         texts, message = tuple(system), self._system
         if message[0] != texts:
             body = b'{"role":"system","content":' + dumps("\n\n".join(texts)) + b"}"
@@ -147,6 +151,8 @@ class ChatProjection(Projection):
         for name in _OWN_FIELDS & request.settings.extra.keys():
             yield f"settings with an extra field {name!r}: the request itself decides it"
         card = self.card
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
         if request.choice not in {"auto", "none"}:
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
