@@ -12,6 +12,7 @@ from math import isnan
 from msgspec.structs import replace
 
 from onrecord.errors import ConfigurationError, ErrorKind, ModelError
+from onrecord.models.breaker import PROBING_S
 from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.lanes import SLICE
 from onrecord.models.model import Model, ModelCard, extend
@@ -38,9 +39,6 @@ COOLDOWNS_S: Mapping[ErrorKind, float] = {
 """How long a model is left alone after a failure of each kind; after others the next model is not asked at all."""
 
 _NOW = partial(datetime.now, UTC)
-
-PROBING_S = 1.0
-"""How soon to come back when the only model left is being tried out by somebody else."""
 
 
 class _Rest:
@@ -145,7 +143,7 @@ class Fallback:
             if rest.left(self._clock()) or (asked := await self._asked(at, request)) is None:
                 continue
             if untold is not None:
-                yield untold
+                yield untold if asked.wire is None else replace(untold, left_out=asked.wire.issues)
                 untold = None
             reached, chunks = False, model.stream(asked)
             tried = rest.take(self._clock())

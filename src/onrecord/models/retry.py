@@ -14,7 +14,7 @@ from onrecord.models.calling import Call
 from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.held_reply import Validate
 from onrecord.models.lanes import SLICE
-from onrecord.models.model import Model, ModelCard, extend
+from onrecord.models.model import Model, ModelCard, Preset, extend
 from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, Wire
 from onrecord.models.rerouting import fitting_wire, labels_of, models_of, shared_card
@@ -35,7 +35,8 @@ class Reliable:
     takes its place, and one over ``longest_s`` ends the attempts at once. Network failures and other statuses are
     never retried by themselves: nobody knows what they cost. Then the next of ``others`` is asked, if the failure was
     an overload, a rate limit or a model that is not there; then ``fallback(request, error)``, which gives a text or
-    chunks. Models may be given by name; a plain `Reliable` among them is taken for the model it wraps.
+    chunks. Models may be given by name; a plain `Reliable` among them, in a `preset` too, is taken for the model it
+    wraps.
 
     ``rules`` are looked at after each attempt, good or bad, and ``before`` once before the first; the first that holds
     decides (see `CallRule`), and where none does, the above is done. Nothing is asked again once a piece of the reply
@@ -102,29 +103,32 @@ class Reliable:
         for skipped in call.begin():
             yield skipped
         hands_out = call.held is None
-        while True:
-            reached = False
-            if not call.is_refused():
-                problem: ModelError | None = None
-                chunks = call.model.stream(call.request)
-                try:
-                    async for chunk in chunks:
-                        if hands_out and type(chunk) is not Finished:
-                            reached = reached or type(chunk) is not Attempted
-                            yield chunk
-                        elif call.keep(chunk):
-                            yield chunk
-                except Exception as error:  # noqa: BLE001 - other people's models raise anything
-                    problem = raised_error(call.model.card.provider, call.model.card.name, error)
-                finally:
-                    await chunks.aclose()
-                call.ended(problem)
-            for told in await call.follow(reached=reached):
-                yield told
-            if call.over:
-                return
-            if call.wait_s is not None:
-                await self._sleep(call.wait_s)
+        try:
+            while True:
+                reached = False
+                if not call.is_refused():
+                    problem: ModelError | None = None
+                    chunks = call.model.stream(call.request)
+                    try:
+                        async for chunk in chunks:
+                            if hands_out and type(chunk) is not Finished:
+                                reached = reached or type(chunk) is not Attempted
+                                yield chunk
+                            elif call.keep(chunk):
+                                yield chunk
+                    except Exception as error:  # noqa: BLE001 - other people's models raise anything
+                        problem = raised_error(call.model.card.provider, call.model.card.name, error)
+                    finally:
+                        await chunks.aclose()
+                    call.ended(problem)
+                for told in await call.follow(reached=reached):
+                    yield told
+                if call.over:
+                    return
+                if call.wait_s is not None:
+                    await self._sleep(call.wait_s)
+        finally:
+            call.over_early()
 
     def wait_after(self, error: ModelError, failed: int) -> float | None:
         """Seconds to wait after this error, with ``failed`` waits behind us; None to give up."""
@@ -140,5 +144,8 @@ class Reliable:
 
 
 def _bare(model: Model) -> Model:
-    """The model itself, where another `Reliable` around it would only multiply the waits."""
+    """The model itself, with its settings, where another `Reliable` around it would only multiply the waits."""
+    if type(model) is Preset:
+        inner = _bare(model.model)
+        return model if inner is model.model else Preset(inner, model.settings)
     return model.model if type(model) is Reliable and model.is_plain else model

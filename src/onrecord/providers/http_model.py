@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from copy import copy
 from datetime import UTC, datetime
+from operator import not_
 from typing import ClassVar, Protocol, Self
 from urllib.parse import SplitResult, urlsplit
 
@@ -82,6 +83,9 @@ class HttpModel(ABC):
     key_prefix: ClassVar[str] = "Bearer "
     ends_with: ClassVar[str] = "/v1"
     """How a base URL of this wire ends, for the hints of errors."""
+
+    keeps_alive: ClassVar[re.Pattern[bytes] | None] = None
+    """How an event begins with which a server only says that it is still there; None where it has comments for that."""
 
     def __init__(
         self,
@@ -153,7 +157,8 @@ class HttpModel(ABC):
                         yield chunk
                 else:
                     feed = parser.feed
-                    events = reply.event_batches(silence_s=silence_s, progress_s=self._progress_s)
+                    idle = not_ if self.keeps_alive is None else self.keeps_alive.match
+                    events = reply.event_batches(silence_s=silence_s, progress_s=self._progress_s, idle=idle)
                     async with aclosing(events) as batches:
                         async for batch in batches:
                             for data in batch:

@@ -34,6 +34,7 @@ from onrecord.models.chunks import (
 from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, TextFilter
 from onrecord.record.kinds import ModelAttempted, Noted
+from onrecord.record.receipts import LeftMark
 from onrecord.turn.askable import can_be_kept
 from onrecord.turn.citing import cited
 from onrecord.turn.contained import ends_take, fail
@@ -52,7 +53,10 @@ _KEPT = (Attempted, CitationChunk, Finished, NativeItem)
 
 
 class Heard(Struct, frozen=True, kw_only=True):
-    """A reply: its round, the text after filters, and the same with marks in place (empty when there are none)."""
+    """A reply: its round, the text after filters, and the same with marks in place (empty when there are none).
+
+    ``usage`` is what it cost, with the failed attempts before it.
+    """
 
     round: Round
     text: str
@@ -117,7 +121,7 @@ class _Ear:
 
     __slots__ = (
         "calls", "citations", "content", "filters", "finished", "items", "kind", "live", "lost", "natives", "request",
-        "texts", "thinks", "turn",
+        "spent", "texts", "thinks", "turn",
     )  # fmt: skip
 
     def __init__(self, turn: Turn, request: Request, filters: Filters, *, live: bool) -> None:
@@ -132,6 +136,7 @@ class _Ear:
         self.citations: list[Citation] = []
         self.items: list[str | Mark] = []
         self.finished: Finished | None = None
+        self.spent: Usage | None = None
 
     def text(self, text: str, kind: type[Text | Refusal | Thinking]) -> None:
         if kind is not self.kind:
@@ -158,6 +163,12 @@ class _Ear:
         name, provider = self.request.model.card.name, self.request.model.card.provider
         told = f"model {name!r} gave a {type(chunk).__name__} whose fields are not of their types"
         return ModelError(told, kind="unknown", provider=provider)
+
+    def spend(self, usage: Usage | None) -> None:
+        """Adds what an attempt cost: a failed one at once, since the next may end the call."""
+        if usage is not None:
+            self.turn.count(usage)
+            self.spent = usage if self.spent is None else self.spent + usage
 
     def flush(self) -> None:
         if self.texts:
@@ -191,10 +202,12 @@ class _Ear:
             self.turn.note(
                 ModelAttempted(
                     round=rid, attempt=chunk.attempt, error=chunk.error, status=chunk.status, wait_s=chunk.wait_s,
-                    model=chunk.model, feedback=chunk.feedback,
+                    model=chunk.model, feedback=chunk.feedback, usage=chunk.usage,
+                    left_out=tuple(LeftMark(unit=issue.unit, what=issue.what) for issue in chunk.left_out),
                 ),
                 where=where,
             )  # fmt: skip
+            self.spend(chunk.usage)
         elif isinstance(chunk, CitationChunk):
             self.citations += chunk.citations
             if emit is not None:
@@ -243,7 +256,7 @@ def _rewritten(turn: Turn, feature: str, rewrite: Callable[[str], object], words
 
 
 async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, live: bool, where: str = "main") -> Heard:
-    """Drains one reply. ModelError from the model; any other exception of a model becomes one."""
+    """Drains one reply and counts what it cost. ModelError from the model; any other exception of it becomes one."""
     ear = _Ear(turn, request, filters, live=live)
     began = turn.effects.now()
     take_text: Callable[[str, type[Text | Refusal | Thinking]], None] = ear.text
@@ -269,8 +282,8 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
             raise
         card = request.model.card
         raise raised_error(card.provider, card.name, error) from error
-    usage = ear.finished.usage if ear.finished else None
-    return _heard(settled, ear.items, usage, filtered=bool(filters))
+    ear.spend(ear.finished.usage if ear.finished else None)
+    return _heard(settled, ear.items, ear.spent, filtered=bool(filters))
 
 
 def joined(items: Sequence[str | Mark]) -> tuple[Text | Mark, ...]:

@@ -76,6 +76,7 @@ def anthropic_card(
         least_thinking=1024,
         structured=structured,
         needs_tools_with_calls=True,
+        cache_marks=True,
         about="A model of Anthropic's, over its Messages service."
         if known
         else "A model behind the Messages protocol.",

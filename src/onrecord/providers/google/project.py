@@ -187,6 +187,9 @@ class GoogleProjection(Projection):
                 yield f"a search of the provider's own beside tools: {card.name!r} takes one or the other"
         if settings.stop is not None and len(settings.stop) > MOST_STOPS:
             yield f"{len(settings.stop)} stop sequences: Google takes {MOST_STOPS}"
+
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
+        settings, card = request.settings, self.card
         if settings.thinking is not None and (why := why_not_thinking(settings.thinking, self.dialect)):
             yield f"thinking {settings.thinking!r}: {card.name!r} {why}"
 

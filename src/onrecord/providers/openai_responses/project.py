@@ -148,13 +148,10 @@ class ResponsesProjection(Projection):
             yield "stop sequences: Responses takes none"
         if settings.seed is not None:
             yield "a seed: Responses takes none"
-        yield from self._thinking_refusals(settings.thinking)
 
-    def _thinking_refusals(self, thinking: str | int | None) -> Iterable[str]:
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
         name = self.card.name
-        if thinking is None:
-            return
-        if thinking in OFF:
+        if request.settings.thinking in OFF:
             if self.card.thinking != "none" and not self.dialect.can_rest:
                 yield f"thinking turned off: {name!r} always thinks"
         elif self.card.thinking == "none":
