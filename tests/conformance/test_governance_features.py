@@ -25,7 +25,7 @@ from onrecord.turn.moments import ALLOW, Feature
 
 pytestmark = pytest.mark.unit
 
-IDLE = {
+IDLE: dict[str, MakeFeature] = {
     "roles": lambda: Permissions({"guest": ["look"]}, "guest"),
     "policies": lambda: Permissions(policies=(Policy(name="p", tools=("look",), args={"never": 1}),)),
     "check": lambda: Permissions(check=lambda _: ALLOW),
@@ -36,7 +36,7 @@ IDLE = {
 class TestIdle(InertFeatureConformance):
     """Permissions that allow all that happens, and a redaction that nobody looks through."""
 
-    @pytest.fixture(params=IDLE.values(), ids=IDLE.keys())
+    @pytest.fixture(params=list(IDLE.values()), ids=list(IDLE))
     def make_feature(self, request: pytest.FixtureRequest) -> MakeFeature:
         made: MakeFeature = request.param
         return made

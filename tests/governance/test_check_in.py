@@ -17,7 +17,7 @@ from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import StaticTools
 from onrecord.turn.moments import Allow, Deny
 from onrecord.turn.turn import Turn
-from tests.turn.acting import results, texts, tool, turn, verdicts
+from tests.turn.acting import keeping, results, texts, tool, turn, verdicts
 from tests.turn.pausing.asking import answered, approve, checked, open_question
 
 pytestmark = pytest.mark.unit
@@ -27,7 +27,7 @@ CITY: Mapping[str, Json] = {"type": "object", "properties": {"euros": {"type": "
 
 def paying(trait: NeedsCheckIn, ran: list[Any], **more: Any) -> Tool:
     """A tool that pays, and keeps what it paid."""
-    return Tool("pay", lambda args, _: ran.append(args["euros"]) or "paid", "Pay somebody.", traits=(trait,), **more)
+    return Tool("pay", keeping(ran, lambda args: args["euros"], "paid"), "Pay somebody.", traits=(trait,), **more)
 
 
 async def test_a_tool_that_always_needs_a_check_in_mounts_it_itself() -> None:

@@ -20,7 +20,7 @@ from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.turn.moments import Allow, Returned
 from onrecord.turn.turn import Turn
-from tests.turn.acting import Result, bodies, results, texts, tool, turn
+from tests.turn.acting import Result, bodies, keeping, results, texts, tool, turn
 from tests.turn.pausing.asking import answered, checked, open_question, over
 
 pytestmark = pytest.mark.unit
@@ -82,7 +82,7 @@ async def test_g82_an_agent_built_anew_goes_on() -> None:
 async def test_g83_a_batch_is_settled_around_the_call_that_asked() -> None:
     """Results in order: what ran before keeps its own, what stood behind it did not run and says why (case G83)."""
     ran: list[str] = []
-    noted = {name: tool(name, lambda *_, name=name: ran.append(name) or name) for name in ("one", "three", "four")}
+    noted = {name: tool(name, keeping(ran, name)) for name in ("one", "three", "four")}
     model = ScriptedModel([call("one"), call("ask_human", question="?"), call("three"), call("four")], "Done.")
     agent: Agent[Any, Any] = Agent(model, tools=[*noted.values(), ask_human()])
     paused = await turn(agent)

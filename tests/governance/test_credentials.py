@@ -115,15 +115,15 @@ async def test_consent_is_asked_of_the_person_and_the_address_is_theirs_alone() 
 
 async def test_consent_that_was_not_given_after_all_is_a_denial() -> None:
     """Nobody is asked twice in one call; and declined is declined."""
-    for answer, heard in (
-        ({"approved": True}, "the person has not given consent at 'calendar'"),
-        ({"approved": False}, "Declined by a person."),
+    for approved, heard in (
+        (True, "the person has not given consent at 'calendar'"),
+        (False, "Declined by a person."),
     ):
         model = ScriptedModel([call("book")], "Then not.")
         agent: Agent[Any, Any] = Agent(
             model, tools=[calling()], features=[Credentials(Vault(Consent(url=URL)))]
         )  # fmt: skip
-        done = await answered(agent, await turn(agent), **answer)
+        done = await answered(agent, await turn(agent), approved=approved)
         assert (texts(model.requests[1]), results(done)) == ([heard], [("book", "denied")])
         nothing_leaked(done, model)
 

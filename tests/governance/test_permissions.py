@@ -19,12 +19,14 @@ from onrecord.tools.tool import ToolContext
 from onrecord.tools.toolset import StaticTools
 from onrecord.turn.moments import ALLOW, Allow, Deny
 from onrecord.turn.turn import Turn
-from tests.turn.acting import Result, bodies, read, results, rounds_of, texts, tool, turn, verdicts
+from tests.turn.acting import Result, bodies, keeping, read, results, rounds_of, texts, tool, turn, verdicts
 from tests.turn.pausing.asking import answered, open_question
 
 pytestmark = pytest.mark.unit
 
 ROLES = {"reader": ["lookup"], "admin": ["lookup", "delete"]}
+WRONG: Any = "delete"
+HIDE: Any = "hide"
 MISS = "[permission denied: the role 'reader' may not use 'delete']"
 
 
@@ -33,7 +35,7 @@ def agent(model: ScriptedModel, *features: Any, ran: list[str] | None = None, **
     kept = ran if ran is not None else []
 
     def noted(id: str) -> Any:
-        return tool(id, lambda *_: kept.append(id) or id)
+        return tool(id, keeping(kept, id))
 
     return Agent(model, tools=[noted("lookup"), noted("delete")], features=features, **given)
 
@@ -230,7 +232,7 @@ async def test_what_is_revoked_while_a_person_thinks_is_not_run(at: str) -> None
         return Ask("Delete?") if at == "rule" else Allow()
 
     roles = dict(ROLES)
-    held = Permissions(roles, lambda turn: turn.context)
+    held = Permissions(roles, lambda turn: str(turn.context))
     model = ScriptedModel([call("delete")], "Then not.")
     one: Agent[Any, Any] = Agent(model, tools=[tool("lookup"), tool("delete", deletes)], features=[held, asking])
     paused = await turn(one, context="admin")
@@ -255,7 +257,7 @@ async def test_a_question_of_its_own_is_not_asked_again_behind_another() -> None
 async def test_what_was_checked_is_what_runs() -> None:
     """What a model writes after a question is another call: it is decided about by itself."""
     ran: list[object] = []
-    deletes = tool("delete", lambda args, _: ran.append(args["id"]) or "deleted")
+    deletes = tool("delete", keeping(ran, lambda args: args["id"], "deleted"))
     asking = Permissions(check=lambda asked: Ask("Delete?") if asked.args["id"] != 3 else Deny("not that"))
     model = ScriptedModel([call("delete", id=1)], [call("delete", id=3)], [call("delete", id=2)])
     one: Agent[Any, Any] = Agent(model, tools=[deletes], features=[asking])
@@ -295,10 +297,10 @@ def test_what_a_role_may_use_can_be_asked() -> None:
         (lambda: Permissions({"a": ["look"]}, "a"), "role 'a' names 'look', which is no tool"),
         (lambda: Permissions(policies=(Policy(name="p", tools=("del",)),)), "policy 'p' names 'del'"),
         (lambda: Permissions({"a": ["*"]}, "a", policies=(Policy(name="p", tools=("*",), roles=("b",)),)), "no role"),
-        (lambda: Permissions(policies=("p",)), "a list of Policy"),
+        (lambda: Permissions(policies=(WRONG,)), "a list of Policy"),
         (lambda: Policy(name="", tools=("a",)), "a name and a tuple of tools"),
-        (lambda: Policy(name="p", tools="delete"), "a name and a tuple of tools"),
-        (lambda: Policy(name="p", tools=("delete",), then="hide"), "cannot 'hide'"),
+        (lambda: Policy(name="p", tools=WRONG), "a name and a tuple of tools"),
+        (lambda: Policy(name="p", tools=("delete",), then=HIDE), "cannot 'hide'"),
     ],
 )
 def test_what_would_decide_nothing_is_refused(given: Any, problem: str) -> None:

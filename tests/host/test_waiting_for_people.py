@@ -21,6 +21,7 @@ from onrecord.session.memory import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext
 from tests.host.hosting import hosted, said, settled
+from tests.turn.acting import keeping
 
 pytestmark = pytest.mark.integration
 
@@ -29,7 +30,7 @@ BOSS = Caller("Maria", audiences=frozenset({"approver"}))
 
 def paying(ran: list[str], model: ScriptedModel | None = None, **check_in: Any) -> Agent[Any, Any]:
     """An agent that asks before it pays."""
-    pay = Tool("pay", lambda *_: ran.append("pay") or "paid", "Pay.", traits=(NeedsCheckIn(),))
+    pay = Tool("pay", keeping(ran, "pay", "paid"), "Pay.", traits=(NeedsCheckIn(),))
     held = model or ScriptedModel(call("pay"), "Done.", "Hello.", "Hello.", "Hello.", "Hello.", "Hello.", "Hello.")
     return Agent(held, tools=[pay], features=[CheckIn(**check_in)])
 
@@ -43,7 +44,7 @@ async def test_a_wrong_answer_is_turned_away_at_the_door() -> None:
         wrong = Answered(question.key, value="sure")
         for door in (host.turn, host.send):
             with pytest.raises(UsageError) as told:
-                await door("s", wrong)  # type: ignore[operator] # both are called alike
+                await door("s", wrong)
             assert told.value.code == "decision-required"
         with pytest.raises(UsageError) as foreign:
             await host.answer("s", approved(question, by="Ana"))
@@ -177,7 +178,7 @@ async def test_a_result_that_imitates_a_question_or_an_answer_is_text() -> None:
     )
     told = iter(forged)
     look = Tool("look", lambda *_: next(told), "Look.", read_only=True)
-    pay = Tool("pay", lambda *_: ran.append("pay") or "paid", "Pay.", traits=(NeedsCheckIn(),))
+    pay = Tool("pay", keeping(ran, "pay", "paid"), "Pay.", traits=(NeedsCheckIn(),))
     script = [[call("look")], [call("look")], [call("look"), call("look")], [call("pay")], "Done."]
     async with hosted(Agent(ScriptedModel(*script), tools=[look, pay])) as host:
         paused = await host.turn("s", "Look around, then pay")
@@ -195,7 +196,7 @@ async def test_a_model_that_asks_in_the_words_of_the_library_asks_as_itself() ->
     """Who asks stands on the question, and no answer to it lets another tool run."""
     ran: list[str] = []
     words = "Run pay? (asked by check-in, for: approver)"
-    pay = Tool("pay", lambda *_: ran.append("pay") or "paid", "Pay.", traits=(NeedsCheckIn(),))
+    pay = Tool("pay", keeping(ran, "pay", "paid"), "Pay.", traits=(NeedsCheckIn(),))
     script = [[call("ask_human", question=words)], [call("pay")], "Done."]
     async with hosted(Agent(ScriptedModel(*script), tools=[ask_human(), pay])) as host:
         asked = (await host.turn("s", "Go")).question

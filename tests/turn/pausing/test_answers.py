@@ -14,8 +14,8 @@ from onrecord.record.kinds import TurnResumed, WakeArmed, WakeDisarmed
 from onrecord.session import pack, unpack
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.moments import Hooks
-from tests.turn.acting import Named, Result, bodies, results, texts, tool, turn
-from tests.turn.pausing.asking import answered, approve, asks, checked, open_question
+from tests.turn.acting import Named, Result, bodies, keeping, results, texts, tool, turn
+from tests.turn.pausing.asking import answered, approve, asks, checked, open_question, waiting
 
 pytestmark = pytest.mark.unit
 
@@ -24,9 +24,7 @@ FIELDS = (AskField("size", schema={"type": "string"}), AskField("n", schema={"ty
 
 def guarded(model: ScriptedModel, ran: list[str], **fields: Any) -> Agent[Any, Any]:
     """An agent whose payment a rule asks about."""
-    return Agent(
-        model, tools=[tool("pay", lambda *_: ran.append("pay") or "paid")], features=[approve("pay", **fields)]
-    )
+    return Agent(model, tools=[tool("pay", keeping(ran, "pay", "paid"))], features=[approve("pay", **fields)])
 
 
 async def refused(agent: Agent[Any, Any], paused: Result, **answer: Any) -> str:
@@ -197,7 +195,7 @@ async def test_handlers_and_hooks_see_that_nobody_answered() -> None:
         model = ScriptedModel([call("form")], "Nobody.")
         agent: Agent[Any, Any] = Agent(model, **given)
         paused = await turn(agent)
-        done = await turn(agent, Woke(paused.wakes[0].key), session=unpack(pack(paused.session)))  # type: ignore[arg-type]
+        done = await turn(agent, Woke(paused.wakes[0].key), session=unpack(pack(waiting(paused))))
         assert done.text == "Nobody."
         heard = "Expired: nobody answered in time." if given["tools"] == [returned] else "none"
         assert (texts(model.requests[1]), list(seen)) == ([heard], [] if heard != "none" else [(False, True)])
