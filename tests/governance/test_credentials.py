@@ -178,6 +178,42 @@ async def test_a_handler_that_asks_is_lent_it_again() -> None:
     nothing_leaked(done, model)
 
 
+async def test_consent_that_was_withdrawn_while_a_handler_waited_is_a_denial() -> None:
+    """Its own question was answered; it does not run again without what it needs."""
+    from onrecord.conversation.inputs import Ask
+
+    async def asks(args: Mapping[str, Any], ctx: ToolContext[Any]) -> str:
+        return str((await ctx.ask(Ask("Really?"))).value)
+
+    vault = Vault(Credential(SECRET), Consent(url=URL))
+    model = ScriptedModel([call("book")], "Then not.")
+    agent: Agent[Any, Any] = Agent(model, tools=[calling(asks)], features=[Credentials(vault)])
+    done = await answered(agent, await turn(agent), value="yes")
+    assert texts(model.requests[1]) == ["the person has not given consent at 'calendar'"]
+    assert done.private == {"consent:calendar": URL}
+
+
+async def test_a_hook_in_the_slot_of_credentials_that_asks_again_is_a_denial() -> None:
+    """A handler was let go ahead once; whoever lends it something cannot put another question before it."""
+    from onrecord.conversation.inputs import Ask
+    from onrecord.turn.moments import SLOTS, Allow, Hooks
+    from tests.turn.acting import Named
+
+    given = [Allow(), Ask("Again?")]
+
+    async def lends(turn: Any, call: Any) -> Any:
+        return given.pop(0)
+
+    async def asks(args: Mapping[str, Any], ctx: ToolContext[Any]) -> str:
+        return str((await ctx.ask(Ask("Really?"))).value)
+
+    hooks = Hooks(before_tool=lends, order={"before_tool": SLOTS["before_tool"]["CREDENTIALS"]})
+    model = ScriptedModel([call("book")], "Then not.")
+    agent: Agent[Any, Any] = Agent(model, tools=[tool("book", asks)], features=[Named("lends", hooks)])
+    await answered(agent, await turn(agent), value="yes")
+    assert "what this call was lent is not there any more" in texts(model.requests[1])[0]
+
+
 async def test_what_a_call_was_not_lent_cannot_be_read() -> None:
     """Neither of another service, nor by a tool that needs none."""
 

@@ -93,7 +93,7 @@ class Desk:
             checked_options(asked.options, plan.options)
         if isinstance(given, Answered):
             self.start()  # a host that is closed asks its store nothing
-            await check_fit(self._store, to, given)
+            await check_fit(self._store, to, given, self.hot.get(to))
         key = row_key(given, "" if given.key else self.setup.effects.nonce())
         due = given.at if isinstance(given, Woke) else None
         row = Row(session=to, box="in", key=key, body=given, due=due, options=encode_options(asked.options))

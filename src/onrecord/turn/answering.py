@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from onrecord.conversation.inputs import Answered, AskField, Input, Question, Said, Woke
 from onrecord.errors import UsageError
 from onrecord.jsonio import Json
@@ -22,23 +24,21 @@ def answer_of(pending: Pending, input: Input, now: datetime) -> Answered:
     its time is over, are an answer that came too late. UsageError for one that does not fit the question.
     """
     question = pending.question
+    if isinstance(input, Answered) and (input.approved is False or input.expired):
+        return replace(input, approved=False)
+    if isinstance(input, Woke) or (question.expires is not None and now >= question.expires):
+        return Answered(question.key, approved=False, by=getattr(input, "by", ""), expired=True)
     if isinstance(input, Said):
         return Answered(question.key, value=input.content if isinstance(input.content, str) else None)
-    if isinstance(input, Woke):
-        return Answered(question.key, approved=False, expired=True)
     if not isinstance(input, Answered):
         raise UsageError(f"a {type(input).__name__} answers no question")
-    if input.approved is False:
-        return input
-    if question.expires is not None and now >= question.expires:
-        return Answered(question.key, approved=False, by=input.by, expired=True)
     check_answer(question, input)
     return input
 
 
 def check_answer(question: Question, answer: Answered) -> None:
     """UsageError for an answer that does not say what the question asks. Nothing of the answer is in its words."""
-    if answer.approved is False:
+    if answer.approved is False or answer.expired:
         return
     if answer.approved is None and question.decision:
         raise UsageError(

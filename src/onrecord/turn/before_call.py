@@ -93,6 +93,7 @@ async def run_again(turn: Turn, call: ToolCall) -> Refused | None:
         if hook.slot <= _PERMISSION:
             refused = await _permitted_still(turn, hook, call, place_of(call))
         elif hook.slot >= _CREDENTIALS:
+            turn.resumed = turn.answer
             refused = await _one_before(turn, hook, call, place_of(call))
         if isinstance(refused, Refused):
             return refused

@@ -170,6 +170,22 @@ async def test_an_approval_that_comes_too_late_runs_nothing() -> None:
     assert (resumed.answer.expired, resumed.answer.approved) == (True, False)
 
 
+async def test_a_message_that_comes_too_late_is_no_answer_either() -> None:
+    """Where messages count as answers; and whoever says that a question expired has declined."""
+    effects = FakeEffects()
+    model = ScriptedModel([call("form")], "Nobody.", [call("form")], "Oh.")
+    form = tool("form", lambda *_: Ask("Which?", on_message="answer", expires_s=60))
+    agent: Agent[Any, Any] = Agent(model, tools=[form])
+    paused = await turn(agent, effects=effects)
+    effects.advance(minutes=1)
+    await turn(agent, "XL", session=paused.session, effects=effects)
+    assert texts(model.requests[1]) == ["Expired: nobody answered in time."]
+    again = await turn(agent, effects=effects)
+    done = await answered(agent, again, approved=True, expired=True, effects=effects)
+    assert texts(model.requests[3])[-1] == "Expired: nobody answered in time."
+    assert bodies(done, TurnResumed)[0].answer.approved is False
+
+
 async def test_handlers_and_hooks_see_that_nobody_answered() -> None:
     """What a handler asks, returns or a reply hook asks about: each hears of it in its own way."""
     seen: list[tuple[bool | None, bool]] = []
