@@ -17,10 +17,11 @@ from onrecord.record.kinds import ToolStarted, VerdictFiled
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import ToolContext
 from onrecord.tools.toolset import StaticTools
+from onrecord.turn.director import Stage
 from onrecord.turn.moments import ALLOW, Allow, Deny
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Result, bodies, keeping, read, results, rounds_of, texts, tool, turn, verdicts
-from tests.turn.pausing.asking import answered, open_question
+from tests.turn.pausing.asking import Acting, answered, open_question
 
 pytestmark = pytest.mark.unit
 
@@ -275,6 +276,23 @@ async def test_tools_of_toolsets_are_hidden_and_refused_too() -> None:
     )
     await turn(one)
     assert (offered(model), texts(model.requests[1])) == (["lookup"], [MISS])
+
+
+@pytest.mark.parametrize("role", ["staff", "guest"])
+async def test_what_a_director_does_is_decided_about_too(role: str) -> None:
+    """An action of a flow, say: no model chose it, and who acts counts all the same."""
+    ran: list[str] = []
+    told: list[str | None] = []
+
+    async def acts(turn: Turn, stage: Stage) -> None:
+        told.append((await stage.act(tool("charge", keeping(ran, "charge")), {}, key="charge")).error)
+        await stage.speak(turn.spec.brief)
+
+    held = Permissions({"staff": ["charge", "lookup"], "guest": ["lookup"]}, role, actions=["charge"])
+    one: Agent[Any, Any] = Agent(ScriptedModel("Done."), tools=[tool()], features=[held], director=Acting(acts))
+    assert (await turn(one)).text == "Done."
+    denied = "[permission denied: the role 'guest' may not use 'charge']"
+    assert (ran, told) == ((["charge"], [None]) if role == "staff" else ([], [denied]))
 
 
 def test_what_a_role_may_use_can_be_asked() -> None:

@@ -52,6 +52,8 @@ def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]
     about = [f"asked by {question.by or 'the agent'}"]
     if question.audience != "speaker":
         about.append(f"meant for: {question.audience}")
+    if question.expires is not None:
+        about.append(f"until {question.expires:%Y-%m-%d %H:%M} UTC")
     about += [call_text(c.name, c.args, 80) for r in pending.rounds for c in r.calls if c.id == question.call]
     screen.line(f"  {' · '.join(about)}", dim=True)
     detail = question.detail

@@ -98,7 +98,9 @@ class Permissions(Struct, frozen=True):
     about a call decides. ``check`` has the last word: a function, sync or async, from `Asked` to a verdict. Whatever
     raises, denies. A tool that a role cannot use whatever its arguments is not in the request either, unless
     ``hides=False``; one that the model names all the same is not run. Without ``roles`` every tool may be used that no
-    policy and no check denies. ConfigurationError for what would decide nothing, and for roles and tools that are none.
+    policy and no check denies. What a director does itself, an action of a flow, is decided about like any call;
+    ``actions`` are their names, which are no tools of the agent. ConfigurationError for what would decide nothing, and
+    for names of roles and tools that are none.
     """
 
     roles: Mapping[str, Collection[str]] = {}
@@ -106,6 +108,7 @@ class Permissions(Struct, frozen=True):
     policies: Sequence[Policy] = ()
     check: Checker | None = None
     hides: bool = True
+    actions: Collection[str] = ()
 
     def __post_init__(self) -> None:
         if not self.roles and not self.policies and self.check is None:
@@ -159,8 +162,11 @@ class Permissions(Struct, frozen=True):
         named = [(f"role {role!r}", one) for role, ones in self.roles.items() for one in ones]
         named += [(f"policy {policy.name!r}", one) for policy in self.policies for one in policy.tools]
         for owner, pattern in named:
-            if not any(fnmatchcase(tool, pattern) for tool in tools):
-                raise ConfigurationError(f"{owner} names {pattern!r}, which is no tool", hint=f"tools: {[*tools]}")
+            if not any(fnmatchcase(known, pattern) for known in (*tools, *self.actions)):
+                raise ConfigurationError(
+                    f"{owner} names {pattern!r}, which is no tool",
+                    hint=f"tools: {[*tools]}; actions of flows go into actions=",
+                )
 
     async def _hide(self, turn: Turn, request: Request) -> Request:
         role = self._role(turn)
