@@ -13,6 +13,7 @@ from msgspec import Struct
 from onrecord.conversation.log import Log
 from onrecord.conversation.messages import Round, Unit
 from onrecord.prompt.window.evicted import Kept
+from onrecord.prompt.window.gaps import Gap
 from onrecord.prompt.window.outline import Outline, reason_to_stay
 
 __all__ = ("MOST_TOLD", "Planned", "Space", "pinned_results", "plan_removal")
@@ -26,6 +27,11 @@ class Space(Struct, frozen=True):
 
     size: int
     gaps: Sequence[tuple[int, int]] = ()
+
+    @classmethod
+    def of(cls, size: int, gaps: Sequence[Gap]) -> Space:
+        """So many units with these gaps."""
+        return cls(size, tuple((gap.start, gap.stop) for gap in gaps))
 
     @property
     def count(self) -> int:
@@ -89,8 +95,8 @@ def plan_removal(
             refused(stop)
     else:
         start = stop = window
-    if window < space.size and len(refusals) < MOST_TOLD:
-        refusals.append(Kept(why="inside-keep-window", unit=units[space.from_(window)].id))
+    if (inside := space.from_(window)) < space.size and len(refusals) < MOST_TOLD:
+        refusals.append(Kept(why="inside-keep-window", unit=units[inside].id))
     return Planned(start, stop, tuple(refusals))
 
 

@@ -149,8 +149,13 @@ class _Visit(Struct, frozen=True, kw_only=True):
         return outweighs(units, len(text) - self.lost(body))
 
 
-async def make_room(turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked) -> tuple[Gap, ...]:
-    """Removes what may leave, tells the record, and gives the gaps that then stand."""
+async def make_room(
+    turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked, *, first: bool
+) -> tuple[Gap, ...]:
+    """Removes the oldest stretch that may leave, tells the record, and gives the gaps that then stand.
+
+    That nothing may leave is only told where nothing left ``first``.
+    """
     visit = await _visit(turn, request, gaps, asked)
     plan = plan_removal(visit.units, visit.outline, visit.space, asked.keep, visit.request, await _held(visit, request))
     body: Evicted | Stayed
@@ -162,6 +167,8 @@ async def make_room(turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: 
         body = _dropped(visit, plan)
     else:
         body = await _summarised(visit, plan, asked.model)
+    if isinstance(body, Stayed) and not first:
+        return gaps
     turn.note(body, where=WINDOW_PLACE)
     if asked.tokens:
         _tell_pressure(turn, visit.measured, asked.tokens, removed=isinstance(body, Evicted))
@@ -172,7 +179,7 @@ async def _visit(turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Ask
     units, state = request.conversation.units, turn.state(WINDOWED)
     outline = await outline_of(units)
     await digest_ahead(turn, units)
-    space = Space(len(units), tuple((gap.start, gap.stop) for gap in gaps))
+    space = Space.of(len(units), gaps)
     current = turn.admitted if turn.admitted is not None else outline.last_person(len(units))
     current = -1 if current is None else current
     stands_down = state.visits >= 2

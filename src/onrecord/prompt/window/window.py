@@ -132,10 +132,14 @@ class Window(Struct, frozen=True, kw_only=True):
         size = len(request.conversation.units)
         if request.view.spans != (Span(0, size),):
             return request  # what is shown was chosen already
-        state = turn.state(WINDOWED)
-        gaps = await standing(turn, request, state.gaps)
-        if self._wants_room(turn, state, Space(size, tuple((gap.start, gap.stop) for gap in gaps))):
-            gaps = await make_room(turn, request, gaps, asked)
+        gaps = await standing(turn, request, turn.state(WINDOWED).gaps)
+        first = True
+        while self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps)):
+            before = gaps
+            gaps = await make_room(turn, request, before, asked, first=first)
+            if gaps == before:
+                break
+            first = False
         return replace(request, view=await shown(turn, request, gaps)) if gaps else request
 
     def _wants_room(self, turn: Turn, state: Windowed, space: Space) -> bool:
