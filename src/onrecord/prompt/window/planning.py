@@ -90,7 +90,8 @@ def plan_removal(
         start = space.from_(start + 1)
     stop = start
     if start < window:
-        stop = min((window, *_next(outline.stay, start), *(place for place in (request, *held) if place > start)))
+        ends = [place for place in (request, *held) if place > start and space.shows(place)]
+        stop = min((window, *ends, *_next(outline.stay, start, space)))
         if stop < window:
             refused(stop)
     else:
@@ -100,9 +101,12 @@ def plan_removal(
     return Planned(start, stop, tuple(refusals))
 
 
-def _next(places: Sequence[int], place: int) -> Sequence[int]:
-    at = bisect_left(places, place)
-    return places[at : at + 1]
+def _next(places: Sequence[int], start: int, space: Space) -> Iterator[int]:
+    """The first of these places from ``start`` on that is shown, if there is one."""
+    for at in range(bisect_left(places, start), len(places)):
+        if space.shows(places[at]):
+            yield places[at]
+            return
 
 
 def pinned_results(
