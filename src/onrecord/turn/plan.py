@@ -101,6 +101,7 @@ class Plan:
         self.shape: Shape[Any] | None = None
         self.pieces: tuple[Piece, ...] = ()
         self.conditional: tuple[Instruction, ...] = ()
+        self.declared: tuple[Instruction, ...] = ()  # all of them, in the order in which requests show them
         self.forget: tuple[Forget, ...] = ()
         self.features: tuple[str, ...] = ()
         self.manifests: tuple[Mapping[str, Json], ...] = ()
@@ -164,9 +165,10 @@ def compile_plan(
             raise FeatureConflict(f"the feature {name!r} is given twice", hint="one of them says everything")
     _mount_moments(plan, mounted)
     _mount_state(plan, mounted)
-    static = [i for _, h in mounted for i in h.instructions if i.only_if is None]
-    plan.conditional = tuple(i for _, h in mounted for i in h.instructions if i.only_if is not None)
-    plan.pieces = tuple(i.piece() for i in static)
+    told = [i for _, h in mounted for i in h.instructions]
+    plan.declared = tuple(sorted(told, key=lambda i: i.rank))
+    plan.conditional = tuple(i for i in told if not i.is_fixed)
+    plan.pieces = tuple(piece for i in told if i.is_fixed and (piece := i.piece()) is not None)
     for _, hooks in mounted:
         if hooks.built is not None:
             hooks.built(plan.tools, bool(plan.toolsets))
