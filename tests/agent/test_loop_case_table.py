@@ -1,4 +1,4 @@
-"""Where each case of ``spec/loop-cases.md`` A to D, F and H stands, and what is left to which later issue.
+"""Where each case of ``spec/loop-cases.md`` A to D, F, H and I stands, and what is left to which later issue.
 
 ``COVERED`` names the tests. ``LATER`` names the issue whose feature a case is about: 6 is the governed agent (rules
 for people in the loop, windows, skills, memory, artifacts, cost), *honesty* the layers that no issue is filed for yet.
@@ -18,21 +18,24 @@ pytestmark = pytest.mark.unit
 TESTS = Path(__file__).parent.parent
 SHARED = Path(os.environ.get("ONRECORD_SHARED") or TESTS.parent.parent / "shared")
 CASES = SHARED / "spec" / "loop-cases.md"
-SECTIONS = {"A": (1, 23, 19), "B": (24, 32, 9), "C": (34, 43, 9), "D": (46, 62, 11), "F": (73, 80, 6), "H": (95, 98, 4)}
+SECTIONS = {"A": (1, 23, 19), "B": (24, 32, 9), "C": (34, 43, 9), "D": (46, 62, 11), "F": (73, 80, 6), "H": (95, 98, 4),
+            "I": (99, 111, 11)}  # fmt: skip
 """The sections' first and last case, and how many there are: numbers are left out in between."""
 
 COVERED: dict[int, tuple[str, ...]] = {
     1: ("agent/test_declaring.py::test_a1_",),
     3: ("agent/test_loop_cases.py::test_a3_a4_",),
     4: ("agent/test_loop_cases.py::test_a3_a4_", "turn/test_typed_output.py::test_a19_a_fallback"),
-    5: ("turn/test_moment_request.py::test_a5_",),
+    5: ("turn/test_moment_request.py::test_a5_", "prompt/test_window_cases.py::test_a5_"),
     7: ("agent/test_declaring.py::test_a7_",),
     8: ("agent/test_declaring.py::test_a7_",),
     9: ("agent/test_declaring.py::test_a9_",),
     11: ("turn/test_settle_and_watch.py::test_a11_",),
     15: ("agent/test_declaring.py::test_a15_",),
+    16: ("prompt/test_window_cases.py::test_a16_",),
     19: ("turn/test_typed_output.py::test_a19_a_fallback", "turn/test_typed_output.py::test_a19_a_canned"),
     22: ("agent/test_loop_cases.py::test_a22_",),
+    23: ("turn/test_instructions.py::test_a23_",),
     24: ("agent/test_loop_cases.py::test_b24_a_blank", "agent/test_loop_cases.py::test_b24_a_message"),
     25: ("agent/test_loop_cases.py::test_b25_",),
     27: ("agent/test_loop_cases.py::test_b27_a_next",),
@@ -64,6 +67,17 @@ COVERED: dict[int, tuple[str, ...]] = {
     96: ("agent/test_loop_cases.py::test_h96_",),
     97: ("agent/test_loop_cases.py::test_h97_",),
     98: ("governance/test_budget.py::test_h98_each", "governance/test_budget.py::test_h98_a_turn"),
+    99: ("prompt/test_window_cases.py::test_i99_",),
+    101: ("prompt/test_window_cases.py::test_i101_", "prompt/test_window_cases.py::test_i100_"),
+    102: ("prompt/test_window_cases.py::test_i102_",),
+    103: ("prompt/test_window_cases.py::test_i103_",),
+    104: ("prompt/test_window_cases.py::test_i104_",),
+    105: ("prompt/test_window_cases.py::test_i105_",),
+    106: ("prompt/test_window_cases.py::test_i106_", "prompt/test_window_cases.py::test_i107_"),
+    108: ("prompt/test_window_cases.py::test_i108_",),
+    109: ("prompt/test_window_cases.py::test_i109_",),
+    110: ("prompt/test_window_cases.py::test_i110_",),
+    111: ("prompt/test_window_cases.py::test_i111_a_window", "prompt/test_window_cases.py::test_i111_no_room"),
 }
 """Case to tests, as ``file::beginning of a name`` below ``tests/``."""
 
@@ -71,9 +85,7 @@ LATER: dict[int, str] = {
     10: "issue 6: self-explanation reserves tool names",
     12: "issue 6: check-ins",
     13: "issue 6: check-ins",
-    16: "issue 6: windows keep last tool results",
     17: "issue 6: steps of skills and graphs",
-    23: "issue 6: templates in instructions",
     52: "honesty: a result ceiling that refuses instead of cutting",
     55: "honesty: notes about repeated calls",
     56: "honesty: notes about repeated calls",
@@ -90,12 +102,21 @@ NO_COUNTERPART: dict[int, str] = {
 }
 
 ELSEWHERE: dict[int, tuple[str, ...]] = {
+    112: ("turn/test_instructions.py::test_j112_",),
+    113: ("turn/test_instructions.py::test_j113_",),
+    114: ("turn/test_instructions.py::test_j114_",),
+    120: ("turn/test_instructions.py::test_j120_",),
     132: ("turn/test_typed_output.py::test_132_",),
     134: ("turn/test_typed_output.py::test_134_",),
     136: ("models/test_call_rules.py::test_l136_",),
     137: ("models/test_breaker.py::test_l137_",),
     151: ("agent/test_declaring.py::test_151_model",),
+    152: ("prompt/test_prompt_budget.py::test_n152_",),
+    153: ("turn/test_instructions.py::test_n153_",),
     161: ("agent/test_loop_cases.py::test_161_",),
+    162: ("prompt/test_artifacts.py::test_n162_a_long", "prompt/test_artifacts.py::test_n162_a_store"),
+    163: ("prompt/test_artifacts.py::test_n163_",),
+    164: ("prompt/test_artifacts.py::test_n164_",),
     181: ("agent/test_declaring.py::test_181_rounds",),
     184: ("agent/test_declaring.py::test_184_",),
     185: ("turn/test_mounting.py::test_185_",),

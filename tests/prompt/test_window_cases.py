@@ -84,9 +84,7 @@ def knows(result: TurnResult[Any]) -> Windowed:
 def test_a16_how_many_last_results_stay_is_checked(made: Any) -> None:
     """Below zero is refused; False and 0 turn it off (case A16)."""
     more = {"model": scribe()} if made == Window.summarize else {}
-    with pytest.raises(
-        ConfigurationError, match="keep_last_tool_results of Window is a whole number from 0"
-    ):
+    with pytest.raises(ConfigurationError, match="keep_last_tool_results of Window is a whole number from 0"):
         made(10, keep_last_tool_results=-1, **more)
     for off in (False, 0):
         assert int(made(10, keep_last_tool_results=off, **more).keep_last_tool_results) == 0
