@@ -194,14 +194,16 @@ async def test_native_output_of_one_vendor_is_never_sent_to_another() -> None:
 def test_a_card_says_no_more_than_all_models_can_do() -> None:
     """Any of them may answer."""
     one = replace(CARD, context_tokens=200, output_tokens=None, thinking="adaptive", structured="native", images=True)
+    assert (one.steps, one.least_thinking) == (None, 1)
     two = replace(
         CARD, provider="b", context_tokens=100, output_tokens=50, thinking="budget", structured="json", images=False,
-        tools=False, needs_tools_with_calls=True,
+        tools=False, needs_tools_with_calls=True, steps=10, least_thinking=1024,
     )  # fmt: skip
     card = shared_card([Failing("a", card=one), Failing("b", card=two)])
     assert (card.provider, card.name, card.base_url) == (one.provider, one.name, one.base_url)
     assert (card.context_tokens, card.output_tokens, card.structured, card.thinking) == (100, 50, "json", "adaptive")
     assert (card.images, card.tools, card.audio, card.needs_tools_with_calls) == (False, False, True, True)
+    assert (card.steps, card.least_thinking) == (10, 1024)
     none = shared_card([Failing("a", card=one), Failing("b", card=replace(two, thinking="none"))])
     assert none.thinking == "none"
     assert shared_card([Failing("a", card=one)]) is one

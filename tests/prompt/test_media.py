@@ -66,7 +66,7 @@ async def test_pictures_that_tools_return_are_shown_in_words() -> None:
 async def test_without_the_feature_such_a_request_fails_before_it_is_sent() -> None:
     """By what it is, and for which model."""
     model = chat("never", images=False)
-    with pytest.raises(ModelError, match="cannot be sent this conversation: an image: 'acme:m' reads none"):
+    with pytest.raises(ModelError, match="cannot be sent this request: an image: 'acme:m' reads none"):
         await turn(Agent(model), Said((CAT,)))
     assert model.bodies == []
 
@@ -158,7 +158,7 @@ async def switched(*features: Any) -> tuple[WiredModel, Any]:
 
 async def test_c12_what_only_its_own_vendor_can_read_is_refused_by_name_before_anything_is_sent() -> None:
     """The item is told; nothing reaches the other vendor (case C12)."""
-    with pytest.raises(ModelError, match="cannot be sent this conversation: an item of type 'video_call'") as failed:
+    with pytest.raises(ModelError, match="cannot be sent this request: an item of type 'video_call'") as failed:
         await switched()
     assert (failed.value.kind, failed.value.provider) == ("invalid", "acme")
 

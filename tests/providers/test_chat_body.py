@@ -332,27 +332,6 @@ def test_e18_the_caps_of_steps_win_over_the_caller_s_which_stands_in() -> None:
     assert "max_tokens" not in json.loads(bare.wire(steps[2]).body)
 
 
-@pytest.mark.parametrize(
-    ("style", "wanted", "sent"),
-    [
-        ("effort", "high", {"reasoning_effort": "high"}),
-        ("effort", 2000, {}),
-        ("reasoning", "high", {"reasoning": {"effort": "high"}}),
-        ("reasoning", 2000, {"reasoning": {"max_tokens": 2000}}),
-        ("reasoning", "none", {"reasoning": {"enabled": False}}),
-        ("reasoning", 0, {"reasoning": {"enabled": False}}),
-        ("switch", "high", {"thinking": {"type": "enabled"}}),
-        ("switch", "none", {"thinking": {"type": "disabled"}}),
-        (None, "high", {}),
-    ],
-)
-def test_reasoning_is_asked_for_as_the_vendor_has_it(style: Any, wanted: str | int, sent: dict[str, Any]) -> None:
-    """What a vendor cannot be told is left out."""
-    wire = projection(dialect=Dialect(thinking=style))
-    body = body_of(request(user("hi"), settings=Settings(thinking=wanted)), wire)
-    assert {name: body[name] for name in ("reasoning_effort", "reasoning", "thinking") if name in body} == sent
-
-
 def test_extra_fields_win_over_settings_and_never_stand_twice() -> None:
     """JSON with a field twice means different things to different readers."""
     settings = Settings(temperature=0.5, extra={"temperature": 0.1, "stream_options": None})

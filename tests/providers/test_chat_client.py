@@ -118,6 +118,7 @@ def test_e24_headers_are_merged_by_name_in_any_case() -> None:
         {"authorization": "Bearer a", "X-Custom": "old"}, {"Authorization": "Bearer b", "x-custom": "new"}
     )
     assert {name.lower(): value for name, value in merged.items()} == {"authorization": "Bearer b", "x-custom": "new"}
+    assert len(merged) == 2
     assert "Authorization" in merged
 
 

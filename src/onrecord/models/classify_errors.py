@@ -77,6 +77,7 @@ _HINTS: Mapping[ErrorKind, str] = {
     "entitlement": "the account's plan does not cover this; choose another model or another plan",
     "quota": "the account has no credit or quota left; check its billing",
     "rate": "send fewer requests at once, or wait",
+    "content": "the provider's filter stopped it: other words, or another model",
     "context": "show the model less: a window, a summary, shorter tool results",
     "model": "check the model's name and the address of the endpoint, and that the account may use it",
     "invalid": "the provider refuses the request; its words may quote the conversation and are left out here: "

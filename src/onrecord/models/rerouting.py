@@ -72,6 +72,8 @@ def shared_card(models: Sequence[Model]) -> ModelCard:
         files=all(c.files for c in cards),
         tools=all(c.tools for c in cards),
         hosted_search=all(c.hosted_search for c in cards),
+        least_thinking=max(c.least_thinking for c in cards),
+        steps=min((c.steps for c in cards if c.steps is not None), default=None),
         thinking=first.thinking if all(c.thinking != "none" for c in cards) else "none",
         structured=min((c.structured for c in cards), key=_STRUCTURED.index),
         structured_with_tools=all(c.structured_with_tools for c in cards),

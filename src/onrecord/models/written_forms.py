@@ -8,16 +8,32 @@ from typing import Any
 
 from msgspec import DecodeError
 
+from onrecord.conversation.content import File
 from onrecord.conversation.messages import ToolCall
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.models.request import Shape
 
-__all__ = ("arguments", "data_url", "is_strict", "schema_text")
+__all__ = ("arguments", "data_url", "file_name", "is_strict", "schema_text")
 
 
 def data_url(data: bytes, media: str) -> str:
     """Bytes of a media type as a URL that holds them."""
     return f"data:{media};base64,{b64encode(data).decode()}"
+
+
+def file_name(part: File) -> str:
+    """The name of a file that comes along as bytes: OpenAI wants one, and by its ending knows how to read them."""
+    return part.name or _FILE_NAMES.get(part.media or "application/pdf", "file")
+
+
+_FILE_NAMES = {
+    "application/pdf": "file.pdf",
+    "application/json": "file.json",
+    "text/csv": "file.csv",
+    "text/html": "file.html",
+    "text/markdown": "file.md",
+    "text/plain": "file.txt",
+}
 
 
 def arguments(call: ToolCall) -> str:

@@ -24,7 +24,8 @@ from onrecord.models.lanes import SLICE
 from onrecord.models.learned import Learned, proven, without_tools
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
-from onrecord.models.request import ProjectionIssue, Request, Wire
+from onrecord.models.refusing import cannot_be_sent
+from onrecord.models.request import Request, Wire
 from onrecord.net.transport import Reply, post
 from onrecord.providers.api_keys import Key, merged_headers
 
@@ -134,7 +135,7 @@ class HttpModel(ABC):
         projection, shown = self._as_learned(request)
         wire = request.wire or projection.wire(shown)
         if wire.issues and (issues := wire.refusing(request.view)):
-            raise self._cannot_carry(issues)
+            raise cannot_be_sent(self._card, issues)
         headers = self._signed(await request.headers() if request.headers is not None else {})
         projection.sent(shown)
         provider, silence_s = self._card.provider, self._silence_s
@@ -215,15 +216,6 @@ class HttpModel(ABC):
             body = b""
         return answer_error(
             self._card.provider, reply.status, reply.headers, body, now=datetime.now(UTC), key_hint=self.key.hint
-        )
-
-    def _cannot_carry(self, issues: Sequence[ProjectionIssue]) -> ModelError:
-        told = "; ".join(dict.fromkeys(issue.what for issue in issues[:5]))
-        return ModelError(
-            f"{self._card.name!r} cannot be sent this conversation: {told}",
-            kind="invalid",
-            provider=self._card.provider,
-            hint="choose a model that takes it, or leave it out of what is shown",
         )
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from onrecord.conversation.messages import ContextMessage
 from onrecord.errors import FeatureFailed, ModelError, OnrecordError
 from onrecord.jsonio import is_json
 from onrecord.models.model import Model, scope_of
+from onrecord.models.refusing import cannot_be_sent
 from onrecord.models.request import (
     NO_SETTINGS,
     Offer,
@@ -222,13 +223,7 @@ def wired(request: Request) -> Request:
         # An encoding error holds the whole text that it is about.
         raise _unwritten(request, error) from (None if isinstance(error, UnicodeError) else error)
     if issues:
-        what = ", ".join(sorted({issue.what for issue in issues}))
-        raise ModelError(
-            f"model {request.model.card.name!r} cannot be sent this conversation: {what}",
-            kind="invalid",
-            provider=request.model.card.provider,
-            hint="use a model whose wire carries it, or take it out of the conversation",
-        )
+        raise cannot_be_sent(request.model.card, issues)
     return replace(request, wire=wire)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from onrecord.conversation.content import CallRef, Citation, Mark, Refusal, Text, Thinking
 from onrecord.conversation.messages import Continuation, Round, ToolCall
@@ -41,6 +42,7 @@ from onrecord.turn.turn import Turn
 __all__ = ("Heard", "heard_again", "listen", "release", "release_mark")
 
 Filters = Sequence[tuple[str, TextFilter]]
+Said = Text | Refusal | Thinking | CallRef
 
 BETWEEN = "\n\n"
 """What stands between two messages of a turn, in the conversation and in a stream."""
@@ -121,7 +123,7 @@ class _Ear:
     def __init__(self, turn: Turn, request: Request, filters: Filters, *, live: bool) -> None:
         self.turn, self.request, self.filters, self.live = turn, request, filters, live
         self.thinks = turn.plan.on_thinking
-        self.content: list[Text | Refusal | Thinking | CallRef] = []
+        self.content: list[Said] = []
         self.texts: list[str] = []
         self.kind: type[Text | Refusal | Thinking] = Text
         self.calls: list[tuple[str, str, str]] = []
@@ -205,7 +207,7 @@ class _Ear:
         card, ended = self.request.model.card, self.finished or Finished(finish="unknown")
         scope = ended.scope or self.request.scope
         if self.citations:
-            self.content = [Text(p.text, citations=self.citations) if type(p) is Text else p for p in self.content]
+            self.content = _cited(self.content, self.citations)
         return Round(
             id=rid,
             content=tuple(self.content),
@@ -224,6 +226,34 @@ class _Ear:
             else None,
             lost=(*self.lost, *ended.lost),
         )  # fmt: skip
+
+
+def _cited(content: Sequence[Said], citations: Sequence[Citation]) -> list[Said]:
+    """Sources of a whole round at the texts that they are about, with places counted within each.
+
+    A passage that goes over several texts is cut where they meet. What has no place in any text stands at the last.
+    """
+    texts = [i for i, part in enumerate(content) if type(part) is Text]
+    if not texts:
+        return list(content)
+    if len(content) == 1:
+        return [Text(cast("Text", content[0]).text, citations=tuple(citations))]
+    held: dict[int, list[Citation]] = {i: [] for i in texts}
+    spans: list[tuple[int, int, int]] = []
+    begin = 0
+    for i, part in enumerate(content):
+        if isinstance(part, (Text, Refusal)):
+            spans.append((i, begin, begin + len(part.text)))
+            begin = spans[-1][2]
+    for one in citations:
+        placed = False
+        for i, start, stop in spans:
+            if i in held and one.start < stop and one.stop > start and one.start < one.stop:
+                held[i].append(replace(one, start=max(one.start, start) - start, stop=min(one.stop, stop) - start))
+                placed = True
+        if not placed:
+            held[texts[-1]].append(replace(one, start=0, stop=0))
+    return [Text(part.text, citations=tuple(held[i])) if type(part) is Text else part for i, part in enumerate(content)]
 
 
 def _rewritten(turn: Turn, feature: str, rewrite: Callable[[str], object], words: str) -> str:

@@ -19,6 +19,7 @@ from onrecord.models.chunks import (
     ThinkingChunk,
 )
 from onrecord.models.classify_errors import stream_error
+from onrecord.models.reply_errors import reply_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.anthropic.blocks import Block
 from onrecord.providers.anthropic.message_events import (
@@ -122,9 +123,7 @@ class Parser:
     def close(self) -> Sequence[Chunk]:
         """The rest: the continuation and the end. Raises ModelError when the reply is not whole."""
         if not self._finish or not self._blocks.are_whole:
-            raise self._error(
-                "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
-            )
+            raise self._error("network", "ended its stream early")
         finish, calls = self._finish, self._blocks.calls
         if finish == "length" and not self._length and not calls:
             raise self._silence()
@@ -265,9 +264,7 @@ class Parser:
         return self._error("invalid", f"used up the output cap before it said anything{told}", hint="raise max_tokens")
 
     def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
-        return ModelError(
-            f"{self._provider} {what}", kind=kind, provider=self._provider, started=self.started, hint=hint
-        )
+        return reply_error(self._provider, kind, what, started=self.started, hint=hint)
 
 
 def _search_begins(block: Block) -> SearchChunk | None:

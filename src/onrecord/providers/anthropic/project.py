@@ -90,7 +90,7 @@ class AnthropicProjection(AnthropicUnits, Projection):
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
         marked, tools = self._head_marks(request) if request.view.head is not None else (0, False)
         tail = self._tail(request, mark_tools=tools)
-        if request.shape is not None and self.card.structured != "native":
+        if request.shape is not None and not self.wishes.shapes(request):
             system = [*system, schema_text(request.shape)]
         head = self._head(tuple(system), marked)
         return (head + NOTHING_SHOWN, tail) if empty else (head, tail)

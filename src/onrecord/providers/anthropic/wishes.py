@@ -44,7 +44,7 @@ class Wishes:
         output: dict[str, Json] = {}
         if isinstance(settings.thinking, str) and card.thinking == "adaptive" and wants_thinking(settings):
             output["effort"] = settings.thinking
-        if request.shape is not None and card.structured == "native":
+        if request.shape is not None and self.shapes(request):
             output["format"] = {"type": "json_schema", "schema": request.shape.schema}
         if thinks and (thinking := self._thinking(settings)):
             held["thinking"] = thinking
@@ -62,6 +62,11 @@ class Wishes:
         if request.settings.search:
             tools.append({"type": SEARCH_TYPE, "name": SEARCH})
         return tools
+
+    def shapes(self, request: Request) -> bool:
+        """Whether the vendor is asked to keep to a schema; else the model is, in words."""
+        card = self.card
+        return card.structured == "native" and (card.structured_with_tools or not (request.offers and card.tools))
 
     def _max_tokens(self, settings: Settings) -> int:
         cap = MAX_TOKENS if settings.max_tokens is None else settings.max_tokens
@@ -105,7 +110,7 @@ class Wishes:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
             elif not self.rules.forced:
                 yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
-        if search and not (card.hosted_search and card.tools):
+        if search and card.tools and not card.hosted_search:
             yield f"a search of the provider's own: {card.name!r} has none"
         if search and any(offer.spec.name == SEARCH for offer in request.offers):
             yield f"a tool named {SEARCH!r} beside the provider's own search of that name"

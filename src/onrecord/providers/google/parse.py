@@ -21,6 +21,7 @@ from onrecord.models.chunks import (
     ThinkingChunk,
 )
 from onrecord.models.classify_errors import stream_error
+from onrecord.models.reply_errors import reply_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.google.events import (
     BREAKS,
@@ -112,9 +113,7 @@ class Parser:
     def close(self) -> Sequence[Chunk]:
         """The rest: sources, the continuation and the end. Raises ModelError when the reply is not whole."""
         if not self._finish:
-            raise self._error(
-                "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
-            )
+            raise self._error("network", "ended its stream early")
         usage = read_usage(self._usage) if self._usage is not UNSET else None
         finish = FINISH_OF.get(self._finish, "unknown")
         if not self._said and not self._calls and not self._native.shows:
@@ -252,9 +251,7 @@ class Parser:
         return self._error("overload", "sent an empty answer")
 
     def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
-        return ModelError(
-            f"{self._provider} {what}", kind=kind, provider=self._provider, started=self.started, hint=hint
-        )
+        return reply_error(self._provider, kind, what, started=self.started, hint=hint)
 
 
 def _json(data: bytes) -> Json:

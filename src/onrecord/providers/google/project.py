@@ -14,8 +14,9 @@ from onrecord.jsonio import Json, dumps, loads
 from onrecord.models.lanes import Entries, Run
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
-from onrecord.models.request import Offer, Request, Settings, Shape
+from onrecord.models.request import Offer, Request, Settings
 from onrecord.models.unit_bytes import result_parts
+from onrecord.models.written_forms import schema_text
 from onrecord.providers.google.cards import PROTOCOL, Dialect
 from onrecord.providers.google.media_parts import Media, in_results, media_part, opened
 from onrecord.providers.google.schema_subset import takeable
@@ -147,8 +148,8 @@ class GoogleProjection(Projection):
 
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
         form = self._form_of(request)
-        if form == "prompt" and request.shape is not None:
-            system = [*system, _schema_text(request.shape)]
+        if form in {"json", "prompt"} and request.shape is not None:
+            system = [*system, schema_text(request.shape)]
         head, filled = self._head(system)
         if empty and not filled:
             kind, body = self.filler(leads=False)  # a request without contents is refused
@@ -176,16 +177,16 @@ class GoogleProjection(Projection):
             yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
         if settings.search and card.tools:
             if not card.hosted_search:
-                yield f"the provider's own search: {card.name!r} has none"
+                yield f"a search of the provider's own: {card.name!r} has none"
             elif request.offers and not self.dialect.search_with_tools:
-                yield f"the provider's own search beside tools: {card.name!r} takes one or the other"
+                yield f"a search of the provider's own beside tools: {card.name!r} takes one or the other"
         if settings.stop is not None and len(settings.stop) > MOST_STOPS:
             yield f"{len(settings.stop)} stop sequences: Google takes {MOST_STOPS}"
         if settings.thinking is not None and (why := why_not_thinking(settings.thinking, self.dialect)):
             yield f"thinking {settings.thinking!r}: {card.name!r} {why}"
 
     def _form_of(self, request: Request) -> str:
-        """How this request asks for its shape: natively, in the prompt, or not at all."""
+        """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
         if request.shape is None:
             return ""
         card, settings = self.card, request.settings
@@ -221,6 +222,8 @@ class GoogleProjection(Projection):
         generation = self._generation(settings)
         if request.shape is not None and form == "native":
             generation |= {"responseMimeType": "application/json", "responseJsonSchema": takeable(request.shape.schema)}
+        elif form == "json":
+            generation |= {"responseMimeType": "application/json"}
         told: dict[str, Json] = {
             "tools": hosted + ([{"functionDeclarations": [_function(offer) for offer in offers]}] if offers else []),
             "toolConfig": config | (extra.pop("toolConfig", None) or {}),
@@ -266,10 +269,3 @@ def _calling(choice: str) -> dict[str, Json]:
     if choice == "none":
         return {"mode": "NONE"}
     return {"mode": "ANY"} | ({} if choice == "required" else {"allowedFunctionNames": [choice]})
-
-
-def _schema_text(shape: Shape[Any]) -> str:
-    return (
-        "Answer with one JSON object and nothing else. It must be valid against this JSON Schema:\n"
-        + dumps(shape.schema).decode()
-    )

@@ -33,7 +33,8 @@ class Delta(Struct, gc=False):
     """What an event adds to the reply; in an answer that is no stream, all of it.
 
     ``content`` is a list of typed pieces on some wires. Vendors put reasoning in either of two fields. Sources of the
-    text are ``annotations``, or what searches found that the vendor ran (``executed_tools``).
+    text are ``annotations``, or what searches found that the vendor ran (``executed_tools``). ``images`` and ``audio``
+    are of the model's own making.
     """
 
     content: str | list[dict[str, Any]] | None = None
@@ -44,6 +45,8 @@ class Delta(Struct, gc=False):
     reasoning_details: list[dict[str, Any]] | None = None
     annotations: list[dict[str, Any]] | None = None
     executed_tools: Any = None
+    images: Any = None
+    audio: Any = None
 
 
 class Choice(Struct, gc=False):

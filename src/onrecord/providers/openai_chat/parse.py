@@ -13,11 +13,13 @@ from onrecord.errors import ErrorKind, ModelError
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.models.chunks import CallChunk, Chunk, CitationChunk, Finished, NativeItem, TextChunk, ThinkingChunk
 from onrecord.models.classify_errors import stream_error
+from onrecord.models.reply_errors import reply_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_chat.calls import CallParts
 from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.citations import annotated, fresh, named_by, searched
 from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_string, read_usage
+from onrecord.providers.openai_chat.unread import Unread
 
 __all__ = ("Parser",)
 
@@ -39,7 +41,7 @@ class Parser:
 
     __slots__ = (
         "_before", "_calls", "_cited", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused",
-        "_said", "_seen", "_shape", "_tries", "_usage", "done", "started",
+        "_said", "_seen", "_shape", "_tries", "_unread", "_usage", "done", "started",
     )  # fmt: skip
 
     def __init__(self, provider: str, dialect: Dialect) -> None:
@@ -49,6 +51,7 @@ class Parser:
         self._said: list[TextChunk] = []
         self._kept: dict[str, Json] = {}  # extra fields that the vendor wants back
         self._cited: set[str] = set()
+        self._unread = Unread()
         self._calls = CallParts()
         self._finish = ""
         self._usage: Usage | None = None
@@ -109,16 +112,14 @@ class Parser:
     def close(self) -> Sequence[Chunk]:
         """The rest: calls, the continuation and the end. Raises ModelError when the reply is not whole."""
         if not self.done and not self._finish:
-            raise self._error(
-                "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
-            )
+            raise self._error("network", "ended its stream early")
         calls = self._calls.finished()
         if any(not call.name for call in calls):
             raise self._error("invalid", "sent a tool call without a name")
         spoke = bool(self._said)
         if not self._seen and not spoke and not calls:
             raise self._error("overload", "sent an empty answer")
-        if self._finish == "length" and not spoke and not calls:
+        if self._finish == "length" and not spoke and not calls and not self._unread:
             thought = f" ({self._usage.reasoning_tokens} tokens went to reasoning)" if self._usage else ""
             raise self._error(
                 "invalid", f"used up the output cap before it said anything{thought}", hint="raise max_tokens"
@@ -126,7 +127,8 @@ class Parser:
         out: list[Chunk] = [*calls]
         if item := self._native(calls):
             out.append(item)
-        out.append(Finished(finish=self._how(calls), usage=self._usage, model=self._model))
+        lost = self._unread.lost() if self._unread else ()
+        out.append(Finished(finish=self._how(calls), usage=self._usage, model=self._model, lost=lost))
         return out
 
     # ---- one event
@@ -179,6 +181,8 @@ class Parser:
                 self._calls.add(call)
         if delta.annotations and (citations := annotated(delta.annotations)):
             out.append(CitationChunk(citations))
+        if delta.images or delta.audio:
+            self._unread.media(delta)
         if delta.executed_tools and (citations := fresh(searched(delta.executed_tools), self._cited)):
             out.append(CitationChunk(citations))
 
@@ -187,10 +191,12 @@ class Parser:
             self._text(TextChunk(piece), out)
         elif isinstance(text := piece.get("text"), str) and text:
             self._text(TextChunk(text), out)
-        elif isinstance(thinking := piece.get("thinking"), list):
-            texts = (one.get("text") for one in thinking if isinstance(one, dict))
+        elif isinstance(thinking := piece.get("thinking"), (list, str)):
+            texts = (one.get("text") if isinstance(one, dict) else one for one in thinking)
             if thought := "".join(one for one in texts if isinstance(one, str)):
                 out.append(ThinkingChunk(thought))
+        elif piece.get("type") != "text":
+            self._unread.piece(len(self._said), piece)
 
     def _text(self, chunk: TextChunk, out: list[Chunk]) -> None:
         self._said.append(chunk)
@@ -226,12 +232,11 @@ class Parser:
         """The reply as one message with the vendor's extra fields; None where the portable form says as much."""
         kept = {name: value for name, value in self._kept.items() if value} if self._kept else {}
         signed = bool(calls) and self._calls.has_extras
-        if not (signed or (kept and (calls or self._dialect.keeps_all))):
+        if not (signed or self._unread or (kept and (calls or self._dialect.keeps_all))):
             return None
         if self._refused or not self._calls.are_objects():
             return None
-        message: dict[str, Json] = {"role": "assistant", "content": "".join(chunk.text for chunk in self._said)}
-        message |= kept
+        message: dict[str, Json] = {"role": "assistant"} | self._unread.fields(self._said) | kept
         if calls:
             message["tool_calls"] = self._calls.native()
         return NativeItem(raw=Raw(dumps(message)))
@@ -244,9 +249,7 @@ class Parser:
         return stream_error(self._provider, held, started=self.started)
 
     def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
-        return ModelError(
-            f"{self._provider} {what}", kind=kind, provider=self._provider, started=self.started, hint=hint
-        )
+        return reply_error(self._provider, kind, what, started=self.started, hint=hint)
 
     # ---- the short way
 
@@ -287,7 +290,9 @@ def _only_text(event: Event) -> str | None:
         return None
     if delta.refusal or delta.tool_calls or delta.reasoning_content or delta.reasoning:
         return None
-    if delta.reasoning_details or delta.annotations or delta.executed_tools or not isinstance(delta.content, str):
+    if delta.reasoning_details or delta.annotations or delta.executed_tools or delta.images or delta.audio:
+        return None
+    if not isinstance(delta.content, str):
         return None
     return delta.content
 

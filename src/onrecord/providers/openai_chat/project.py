@@ -16,7 +16,7 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, is_strict, schema_text
+from onrecord.models.written_forms import arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
@@ -24,6 +24,8 @@ __all__ = ("ChatProjection", "is_strict")
 ITEM = "item"
 MEDIA_BELOW = "[The result is the media below.]"
 MEDIA_OF_RESULTS = "[The media of the tool results above.]"
+OFF = frozenset({"none", "off", 0})
+"""Words for no thinking."""
 _OWN_FIELDS = frozenset({"model", "messages", "stream"})
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _TAILS = 64
@@ -48,9 +50,8 @@ class ChatProjection(Projection):
     def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
         if len(parts) == 1 and type(part := parts[0]) is Text:
             return ((ITEM, b'{"role":"user","content":' + dumps(part.text) + b"}"),)
-        if not parts:
-            return ()
-        return ((ITEM, dumps({"role": "user", "content": self._content(parts)})),)
+        content = self._content(parts) if parts else []
+        return () if content == [] else ((ITEM, dumps({"role": "user", "content": content})),)
 
     def context(self, authority: Authority, text: str, /) -> Run:
         if authority == "data":
@@ -150,9 +151,12 @@ class ChatProjection(Projection):
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
             elif not self.dialect.forces:
-                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call one"
+                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
         if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
-            yield f"hosted search: {card.name!r} has none over Chat Completions"
+            yield f"a search of the provider's own: {card.name!r} has none over Chat Completions"
+        # Where there is a field for it the server decides, since of unknown models nothing is known.
+        if request.settings.thinking is not None and self.dialect.thinking is None:
+            yield from _thinking_refusals(card, request.settings.thinking)
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -214,8 +218,10 @@ class ChatProjection(Projection):
         return {name: value for name, value in said.items() if value is not None}
 
     def _thinking(self, thinking: str | int) -> dict[str, Json]:
-        wanted = thinking not in {"none", "off", 0}
+        wanted = thinking not in OFF
         match self.dialect.thinking:
+            case "effort" if not wanted:
+                return {"reasoning_effort": "none"}
             case "effort" if isinstance(thinking, str):
                 return {"reasoning_effort": thinking}
             case "reasoning" if isinstance(thinking, int):
@@ -228,6 +234,15 @@ class ChatProjection(Projection):
                 return {"thinking": {"type": "enabled" if wanted else "disabled"}}
             case _:
                 return {}
+
+
+def _thinking_refusals(card: ModelCard, thinking: str | int) -> Iterable[str]:
+    """Of a model that nothing about it can be told. One that thinks in any case does what it is asked to."""
+    thinks, wanted = card.thinking != "none", thinking not in OFF
+    if wanted and not thinks:
+        yield f"thinking: {card.name!r} has none"
+    if thinks and not wanted:
+        yield f"thinking turned off: {card.name!r} always thinks"
 
 
 # ---- parts --------------------------------------------------------------------------------------------------------
@@ -250,10 +265,9 @@ def _part(part: Part) -> dict[str, Json]:
 
 
 def _file(part: File) -> dict[str, Json]:
-    held: dict[str, Json] = {"filename": part.name} if part.name else {}
     if part.file_id is not None:
-        return held | {"file_id": part.file_id}
-    return {"file_data": data_url(part.data or b"", part.media or "application/pdf")} | held
+        return ({"filename": part.name} if part.name else {}) | {"file_id": part.file_id}
+    return {"file_data": data_url(part.data or b"", part.media or "application/pdf"), "filename": file_name(part)}
 
 
 def _without_array(item: bytes) -> bytes:

@@ -54,6 +54,7 @@ class Item(Struct, gc=False):
     status: Any = None
     content: Any = None
     summary: Any = None
+    encrypted_content: Any = None
 
 
 class _Incomplete(Struct):

@@ -1,0 +1,29 @@
+"""The error of a request that a wire cannot carry: nothing was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onrecord.errors import ModelError
+from onrecord.models.model import ModelCard
+from onrecord.models.request import ProjectionIssue
+
+__all__ = ("cannot_be_sent",)
+
+_MOST = 5
+_OF_THE_REQUEST = "ask without it, or choose a model that takes it; `onrecord models NAME` lists what one refuses"
+_OF_THE_CONVERSATION = (
+    "choose a model that takes it, or give the agent the features Media (words in its place) and Degrade (left out)"
+)
+
+
+def cannot_be_sent(card: ModelCard, issues: Sequence[ProjectionIssue]) -> ModelError:
+    """A ModelError of kind ``invalid`` that names the issues, each once and at most five, and says what to do."""
+    told = tuple(dict.fromkeys(issue.what for issue in issues))
+    more = f"; and {len(told) - _MOST} more" if len(told) > _MOST else ""
+    return ModelError(
+        f"{card.name!r} cannot be sent this request: {'; '.join(told[:_MOST])}{more}",
+        kind="invalid",
+        provider=card.provider,
+        hint=_OF_THE_REQUEST if any(issue.unit < 0 for issue in issues) else _OF_THE_CONVERSATION,
+    )
