@@ -74,9 +74,9 @@ COVERED: dict[int, tuple[str, ...]] = {
     104: ("prompt/test_window_cases.py::test_i104_",),
     105: ("prompt/test_window_cases.py::test_i105_",),
     106: ("prompt/test_window_cases.py::test_i106_", "prompt/test_window_cases.py::test_i107_"),
-    108: ("prompt/test_window_cases.py::test_i108_",),
-    109: ("prompt/test_window_cases.py::test_i109_",),
-    110: ("prompt/test_window_cases.py::test_i110_",),
+    108: ("prompt/test_window_summaries.py::test_i108_",),
+    109: ("prompt/test_window_summaries.py::test_i109_",),
+    110: ("prompt/test_window_summaries.py::test_i110_",),
     111: ("prompt/test_window_cases.py::test_i111_a_window", "prompt/test_window_cases.py::test_i111_no_room"),
 }
 """Case to tests, as ``file::beginning of a name`` below ``tests/``."""
@@ -116,7 +116,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     161: ("agent/test_loop_cases.py::test_161_",),
     162: ("prompt/test_artifacts.py::test_n162_a_long", "prompt/test_artifacts.py::test_n162_a_store"),
     163: ("prompt/test_artifacts.py::test_n163_",),
-    164: ("prompt/test_artifacts.py::test_n164_",),
+    164: ("prompt/test_artifact_spending.py::test_n164_",),
     181: ("agent/test_declaring.py::test_181_rounds",),
     184: ("agent/test_declaring.py::test_184_",),
     185: ("turn/test_mounting.py::test_185_",),
