@@ -55,7 +55,7 @@ class Spending:
         @declared
         def count(rows: list[dict[str, Any]], ctx: ToolContext[Any]) -> str:
             """Counts rows."""
-            self.got.append((rows, ctx.wanted["rows"].kind))  # type: ignore[attr-defined]
+            self.got.append((rows, self.artifacts.of(ctx).wanted["rows"].kind))
             return f"{len(rows)} rows"
 
         self.count = count

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered, Ask
@@ -17,13 +18,15 @@ from onrecord.prompt.artifact_entries import (
     ArtifactRefused,
     ArtifactResolved,
 )
+from onrecord.prompt.artifact_stores import ArtifactScope, MemoryArtifacts
 from onrecord.prompt.artifacts import Artifacts, Wants
 from onrecord.session import pack, unpack
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.tool import Tool
+from onrecord.tools.toolset import StaticTools
 from tests.prompt.placing import DAY, LONG, ROWS, Spending, scope, ticket
 from tests.turn.acting import bodies, results, texts, tool, turn
-from tests.turn.pausing.asking import open_question
+from tests.turn.pausing.asking import approve, open_question
 
 pytestmark = pytest.mark.unit
 
@@ -171,3 +174,56 @@ def test_what_is_wanted_must_be_there_to_be_given() -> None:
     with pytest.raises(ConfigurationError, match="tool 'count' spends what another Artifacts stores"):
         Agent(ScriptedModel(), tools=[wants], features=[Artifacts(100)])
     assert "artifacts" in Agent(ScriptedModel(), tools=[wants]).plan.features  # it comes with the tool
+
+
+async def test_a_tool_of_a_toolset_is_checked_too() -> None:
+    """Before it runs, like a registered one."""
+    artifacts = Artifacts(100)
+    ran: list[Any] = []
+    wants = artifacts.wants(rows="table")(
+        Tool("count", lambda *args: ran.append(args), parameters={"type": "object", "properties": {"rows": {}}})
+    )
+    model = ScriptedModel([call("count", rows="art_" + "0" * 24)], "done")
+    result = await turn(Agent(model, tools=[StaticTools([wants])], features=[artifacts]))
+    assert results(result) == [("count", "denied")]
+    assert ran == []
+
+
+async def test_what_is_gone_between_check_and_use_fails_the_call() -> None:
+    """The model is told; so it is where a handler raises what no thread can hand over."""
+
+    class Leaky(MemoryArtifacts):
+        async def get(self, scope: ArtifactScope, ref: str, /) -> bytes | None:
+            return None
+
+    leaky = Spending(Artifacts(100, store=Leaky()))
+    await turn(leaky.agent, session="s")
+    assert leaky.got == []
+    assert texts(leaky.model.requests[-1])[1] == '{"error":"what was stored under this ref is gone"}'
+
+    def stops(*_: Any) -> Any:
+        raise StopIteration
+
+    artifacts = Artifacts(100)
+    wants = artifacts.wants(rows="")(Tool("count", stops, parameters={"type": "object", "properties": {"rows": {}}}))
+    model = ScriptedModel([call("count")], "done")
+    await turn(Agent(model, tools=[wants], features=[artifacts]))
+    assert texts(model.requests[-1]) == ['{"error":"the handler raised StopIteration"}']
+
+
+async def test_an_agent_may_spend_tickets_for_its_own_question() -> None:
+    """A sub-agent keeps its place in the context that it is given, also through the wrapper."""
+    artifacts = Artifacts(100)
+    inner = Agent(ScriptedModel([call("pay")], "Paid."), name="clerk", tools=[tool("pay")], features=[approve("pay")])
+    clerk = inner.as_tool(description="Pays.")
+    properties = {**clerk.parameters["properties"], "rows": {}}
+    wide = replace(clerk, parameters={**clerk.parameters, "properties": properties})
+    wants = artifacts.wants(rows="tool-result/search")(wide)
+    model = ScriptedModel(
+        [call("search")], lambda request: [call("clerk", message="pay", rows=ticket(texts(request)[0])["ref"])], "done"
+    )
+    agent = Agent(model, tools=[tool("search", lambda *_: ROWS), wants], features=[artifacts])
+    waits = await turn(agent, session="s")
+    answer = Answered(open_question(waits).key, approved=True)
+    done = await agent.turn(answer, session=waits.session, effects=FakeEffects())
+    assert done.text == "done"

@@ -5,18 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from onrecord.agent import Agent
+from onrecord.conversation.inputs import Answered
 from onrecord.conversation.usage import Usage
+from onrecord.models.request import Offer, Request, ToolSpec
+from onrecord.prompt.window.compaction import Compaction
 from onrecord.prompt.window.evicted import Evicted, Stayed
 from onrecord.prompt.window.gaps import COMPACTED_HEAD
 from onrecord.prompt.window.window import Window
 from onrecord.record.kinds import ModelReplied, ModelRequested
-from onrecord.testing import ScriptedModel, call, raises
+from onrecord.testing import FakeEffects, ScriptedModel, call, raises
+from onrecord.turn.moments import Hooks
 from onrecord.turn.result import TurnResult
+from onrecord.turn.turn import Turn
 from tests.prompt.window_units import LONG, counting, scribe
 from tests.prompt.windows import Record, dialogue, spans
-from tests.turn.acting import bodies, read, tool, turn
+from tests.turn.acting import Named, bodies, kinds, read, texts, tool, turn
+from tests.turn.pausing.asking import approve, open_question
 
 pytestmark = pytest.mark.unit
 
@@ -123,3 +130,47 @@ async def test_only_a_summary_is_left_to_remove() -> None:
     second = await turn(agent, LONG, session=first.session)
     third = await turn(agent.with_(features=[Window.summarize(50, model=small, keep=9)]), session=second.session)
     assert [each.why for each in bodies(third, Stayed)[0].kept] == ["inside-keep-window", "only-existing-summary"]
+
+
+async def test_a_paused_round_that_is_looked_at_again_changes_nothing() -> None:
+    """A tool that only request hooks offer is asked for once more on a resume: nothing goes out, nobody sums up."""
+    small = scribe("They met.")
+    pay = tool("pay")
+
+    async def offers(turn: Turn, request: Request) -> Request:
+        offer = Offer(tool=pay, spec=ToolSpec(name="pay", description="", schema=pay.parameters))
+        return replace(request, offers=(*request.offers, offer))
+
+    model = counting(LONG, [call("pay")], "Paid.", tokens=99)
+    features = [Named("till", Hooks(on_request=offers)), approve("pay"), Window.summarize(500, model=small, keep=1)]
+    agent = Agent(model, tools=[tool("other")], features=features)
+    first = await turn(agent, LONG, session="s")
+    waits = await turn(agent, session=first.session)
+    narrow = agent.with_(features=[*features[:2], Window.summarize(50, model=small, keep=1)])
+    answer = Answered(open_question(waits).key, approved=True)
+    done = await narrow.turn(answer, session=waits.session, effects=FakeEffects())
+    assert done.text == "Paid."
+    assert texts(model.requests[-1]) == ["pay"]
+    kinds_filed = [kind for kind in kinds(done) if kind in ("tool.returned", "context.evicted")]
+    assert kinds_filed == ["tool.returned", "context.evicted"]
+
+
+async def test_so_it_is_for_a_compaction() -> None:
+    """Which may ask for a summary at the same place."""
+    pay = tool("pay")
+
+    async def offers(turn: Turn, request: Request) -> Request:
+        offer = Offer(tool=pay, spec=ToolSpec(name="pay", description="", schema=pay.parameters))
+        return replace(request, offers=(*request.offers, offer))
+
+    model = ScriptedModel(LONG, LONG, [call("pay")], "Paid.", consult=["They met."])
+    features = [Named("till", Hooks(on_request=offers)), approve("pay"), Compaction(100_000)]
+    agent = Agent(model, tools=[tool("other")], features=features)
+    first = await turn(agent, LONG, session="s")
+    second = await turn(agent, LONG, session=first.session)
+    waits = await turn(agent, session=second.session)
+    narrow = agent.with_(features=[*features[:2], Compaction(50, keep=2)])
+    answer = Answered(open_question(waits).key, approved=True)
+    done = await narrow.turn(answer, session=waits.session, effects=FakeEffects())
+    assert done.text == "Paid."
+    assert model.calls == ["speak", "speak", "speak", "consult", "speak"]

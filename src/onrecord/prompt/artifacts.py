@@ -102,14 +102,16 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             raise UsageError(
                 "these artifacts are not part of this agent", code="no-artifacts", hint="Agent(features=[artifacts])"
             )
-        return RunArtifacts(turn=turn, artifacts=self, tool=ctx.call.name, call=ctx.call.id)  # type: ignore[attr-defined]
+        call: ToolCall = ctx.call  # type: ignore[attr-defined]  # of the same
+        wanted: Mapping[str, Artifact] = getattr(ctx, "wanted", {})
+        return RunArtifacts(turn=turn, artifacts=self, tool=call.name, call=call.id, wanted=wanted)
 
     def wants(self, kinds: Mapping[str, str] | None = None, /, **more: str) -> Callable[[Tool], Tool]:
         """Makes a tool take refs: ``@artifacts.wants(rows="tool-result/search")`` above ``@tool``.
 
         Each named argument is a ref for the model; the handler gets what is stored under it, text or JSON, and
-        ``ctx.wanted[name]`` says what that is. A ref that names nothing, is over or is of another kind is refused
-        before the tool runs. What is stored stays out of the record, and out of the call's arguments there.
+        ``artifacts.of(ctx).wanted[name]`` says what that is. A ref that names nothing, is over or is of another kind is
+        refused before the tool runs. What is stored stays out of the record, and out of the call's arguments there.
         """
         wanted = {**(kinds or {}), **more}
         return lambda tool: _spending(tool, Wants(kinds=wanted, artifacts=self))
@@ -213,12 +215,16 @@ def _tool(turn: Turn, name: str) -> Tool:
 
 
 class RunArtifacts(Struct, frozen=True, kw_only=True):
-    """The artifacts of one session, as a handler sees them: it can name no other. Made by `Artifacts.of`."""
+    """The artifacts of one session, as a handler sees them: it can name no other. Made by `Artifacts.of`.
+
+    ``wanted`` says what the refs among its arguments named, by argument.
+    """
 
     turn: Turn
     artifacts: Artifacts
     tool: str
     call: str
+    wanted: Mapping[str, Artifact] = {}
 
     async def put(self, value: Json, kind: str, *, label: str = "", parents: tuple[str, ...] = ()) -> Artifact:
         """Stores a text, or any JSON. StoreError when that fails."""

@@ -133,8 +133,8 @@ class Window(Struct, frozen=True, kw_only=True):
         if request.view.spans != (Span(0, size),):
             return request  # what is shown was chosen already
         gaps = await standing(turn, request, turn.state(WINDOWED).gaps)
-        first = True
-        while self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps)):
+        first, decides = True, turn.working.open is None  # else a paused round is asked about, and nothing goes out
+        while decides and self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps)):
             before = gaps
             gaps = await make_room(turn, request, before, asked, first=first)
             if gaps == before:
