@@ -12,6 +12,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.conversation import Conversation
+from onrecord.conversation.inputs import Happened
 from onrecord.conversation.transcript import messages_from
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, FeatureConflict, Unmeasurable
@@ -23,7 +24,7 @@ from onrecord.testing import ScriptedModel, call, reply
 from onrecord.testing.conformance.feature import FeatureConformance, InertFeatureConformance, MakeFeature
 from tests.prompt.window_units import LONG, counting, kept, knows, scribe, tools
 from tests.prompt.windows import Record, dialogue, looked, shows, spans
-from tests.turn.acting import bodies, texts, tool, turn
+from tests.turn.acting import bodies, read, texts, tool, turn
 
 pytestmark = pytest.mark.unit
 
@@ -292,3 +293,14 @@ async def test_results_stay_readable_where_they_are_pinned() -> None:
     assert texts(model.requests[-1]) == [LONG, LONG]
     assert spans(model.requests[-1])[0] == (0, 2)
     assert bodies(result, Evicted)[-1].pinned == ("seats",)
+
+
+async def test_an_event_is_about_what_a_person_said_last() -> None:
+    """A turn that no message began keeps the newest message of a person; a notice that nobody wrote is none."""
+    model = ScriptedModel(LONG, "Noted.")
+    agent = Agent(model, features=[Window.last(1)])
+    first = await turn(agent, "#1 " + LONG, session="s")
+    second = await turn(agent, Happened(name="rang", key="k"), session=first.session)
+    (evicted,) = bodies(second, Evicted)
+    assert kept(evicted) == ["current-request@u", "inside-keep-window@x2"]
+    assert read(model.requests[1])["messages"][0]["content"].startswith("#1")

@@ -142,11 +142,15 @@ async def test_a_paused_round_that_is_looked_at_again_changes_nothing() -> None:
         return replace(request, offers=(*request.offers, offer))
 
     model = counting(LONG, [call("pay")], "Paid.", tokens=99)
-    features = [Named("till", Hooks(on_request=offers)), approve("pay"), Window.summarize(500, model=small, keep=1)]
+    features: list[Any] = [
+        Named("till", Hooks(on_request=offers)),
+        approve("pay"),
+        Window.summarize(500, model=small, keep=1),
+    ]
     agent = Agent(model, tools=[tool("other")], features=features)
     first = await turn(agent, LONG, session="s")
     waits = await turn(agent, session=first.session)
-    narrow = agent.with_(features=[*features[:2], Window.summarize(50, model=small, keep=1)])
+    narrow = agent.with_(features=[*features[:2], tight])
     answer = Answered(open_question(waits).key, approved=True)
     done = await narrow.turn(answer, session=waits.session, effects=FakeEffects())
     assert done.text == "Paid."
@@ -164,7 +168,7 @@ async def test_so_it_is_for_a_compaction() -> None:
         return replace(request, offers=(*request.offers, offer))
 
     model = ScriptedModel(LONG, LONG, [call("pay")], "Paid.", consult=["They met."])
-    features = [Named("till", Hooks(on_request=offers)), approve("pay"), Compaction(100_000)]
+    features: list[Any] = [Named("till", Hooks(on_request=offers)), approve("pay"), Compaction(100_000)]
     agent = Agent(model, tools=[tool("other")], features=features)
     first = await turn(agent, LONG, session="s")
     second = await turn(agent, LONG, session=first.session)

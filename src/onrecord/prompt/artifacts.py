@@ -24,9 +24,11 @@ from onrecord.prompt.artifact_entries import (
     ArtifactResolved,
 )
 from onrecord.prompt.artifact_stores import Artifact, ArtifactScope, ArtifactStore, MemoryArtifacts
+from onrecord.record.entry import Body
 from onrecord.tools.result_text import serialise
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.call import place_of
 from onrecord.turn.contained import ends_take
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks, Returned
 from onrecord.turn.turn import Turn
@@ -104,7 +106,7 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             )
         call: ToolCall = ctx.call  # type: ignore[attr-defined]  # of the same
         wanted: Mapping[str, Artifact] = getattr(ctx, "wanted", {})
-        return RunArtifacts(turn=turn, artifacts=self, tool=call.name, call=call.id, wanted=wanted)
+        return RunArtifacts(turn=turn, artifacts=self, call=call, wanted=wanted)
 
     def wants(self, kinds: Mapping[str, str] | None = None, /, **more: str) -> Callable[[Tool], Tool]:
         """Makes a tool take refs: ``@artifacts.wants(rows="tool-result/search")`` above ``@tool``.
@@ -124,13 +126,13 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             return ALLOW
         # What a rule made of a result is a text, whatever the result was.
         is_json = not isinstance(returned.value, str) and serialise(returned.value) == text
-        run = RunArtifacts(turn=turn, artifacts=self, tool=returned.call.name, call=returned.call.id)
+        run = RunArtifacts(turn=turn, artifacts=self, call=returned.call)
         try:
             held = await run.keep(text.encode(), f"tool-result/{returned.call.name}", _JSON if is_json else _TEXT)
         except BaseException as error:
             if ends_take(error):
                 raise
-            turn.note(ArtifactRefused(op="put", reason=type(error).__name__, tool=returned.call.name))
+            run.tell(ArtifactRefused(op="put", reason=type(error).__name__, tool=returned.call.name))
             return ALLOW
         ticket = {
             "placed": True, "ref": held.ref, "kind": held.kind, "mediaType": held.media_type, "bytes": held.bytes,
@@ -144,30 +146,17 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
         wants = next((trait for trait in _tool(turn, call.name).traits if isinstance(trait, Wants)), None)
         if wants is None:
             return ALLOW
+        run = RunArtifacts(turn=turn, artifacts=self, call=call)
         for name, kind in wants.kinds.items():
             if name not in call.args:
                 continue
-            held = await self._found(turn, call.args[name], kind)
+            ref = call.args[name]
+            held = await run.find(ref, kind)
             if isinstance(held, str):
-                ref = call.args[name]
-                turn.note(
-                    ArtifactRefused(op="get", reason=held, ref=ref if _is_ref(ref) else "", tool=call.name),
-                )
+                run.tell(ArtifactRefused(op="get", reason=held, ref=ref if _is_ref(ref) else "", tool=call.name))
                 return Deny(f"Argument {name!r}: {held}. It takes the ref of a stored result of kind {kind!r}.")
-            turn.note(ArtifactResolved(ref=held.ref, what=held.kind, bytes=held.bytes, via=name, tool=call.name))
+            run.tell(ArtifactResolved(ref=held.ref, what=held.kind, bytes=held.bytes, via=name, tool=call.name))
         return ALLOW
-
-    async def _found(self, turn: Turn, ref: Json, kind: str) -> Artifact | str:
-        """What a ref names in this session; or why it names nothing."""
-        if not _is_ref(ref):
-            return "this is no ref"
-        held = await self.store.head(scope_of(turn), ref)
-        if held is None:
-            return "nothing is stored under this ref"
-        if held.expires_at is not None and held.expires_at <= turn.now:
-            turn.note(ArtifactExpired(ref=ref))
-            return "what was stored under this ref is gone"
-        return held if kind in ("", held.kind) else f"it is of kind {held.kind!r}"
 
     def _built(self, tools: Mapping[str, Tool], *_: object) -> None:
         for tool in tools.values():
@@ -222,8 +211,7 @@ class RunArtifacts(Struct, frozen=True, kw_only=True):
 
     turn: Turn
     artifacts: Artifacts
-    tool: str
-    call: str
+    call: ToolCall
     wanted: Mapping[str, Artifact] = {}
 
     async def put(self, value: Json, kind: str, *, label: str = "", parents: tuple[str, ...] = ()) -> Artifact:
@@ -232,9 +220,21 @@ class RunArtifacts(Struct, frozen=True, kw_only=True):
         data = value.encode() if isinstance(value, str) else dumps(value)
         return await self.keep(data, kind, _TEXT if is_text else _JSON, label=label, parents=parents)
 
+    async def find(self, ref: Json, kind: str = "") -> Artifact | str:
+        """What a ref names in this session; or why it names nothing, or nothing of this kind (empty: any)."""
+        if not _is_ref(ref):
+            return "this is no ref"
+        held = await self.artifacts.store.head(scope_of(self.turn), ref)
+        if held is None:
+            return "nothing is stored under this ref"
+        if held.expires_at is not None and held.expires_at <= self.turn.now:
+            self.tell(ArtifactExpired(ref=ref))
+            return "what was stored under this ref is gone"
+        return held if kind in ("", held.kind) else f"it is of kind {held.kind!r}"
+
     async def head(self, ref: str) -> Artifact:
         """What is known of it. UsageError (``artifact-missing``) for a ref that names nothing here."""
-        held = await self.artifacts._found(self.turn, ref, "")  # noqa: SLF001 - two halves of one feature
+        held = await self.find(ref)
         if isinstance(held, str):
             raise UsageError(held, code="artifact-missing", hint="refs come with results that were too long to show")
         return held
@@ -243,13 +243,17 @@ class RunArtifacts(Struct, frozen=True, kw_only=True):
         """What is stored: the text, or the JSON value. UsageError as for `head`."""
         held = await self.head(ref)
         value = await self.read(held)
-        self.turn.note(ArtifactResolved(ref=ref, what=held.kind, bytes=held.bytes, via="get", tool=self.tool))
+        self.tell(ArtifactResolved(ref=ref, what=held.kind, bytes=held.bytes, via="get", tool=self.call.name))
         return value
 
     async def list(self) -> tuple[Artifact, ...]:
         """All that are not over, the oldest first."""
         held = await self.artifacts.store.list(scope_of(self.turn))
         return tuple(one for one in held if one.expires_at is None or one.expires_at > self.turn.now)
+
+    def tell(self, body: Body) -> None:
+        """Files what became of something, where the call stands."""
+        self.turn.note(body, where=place_of(self.call))
 
     async def read(self, held: Artifact) -> Json:
         """The value of an artifact that was found, without another entry."""
@@ -266,13 +270,13 @@ class RunArtifacts(Struct, frozen=True, kw_only=True):
         ref = digest(b"\x1f".join((kind.encode(), data)), turn.session.digest_key)
         held = Artifact(
             ref=f"art_{ref}", kind=kind,
-            media_type=media_type, bytes=len(data), created_at=turn.now, label=label, turn=turn.id, call=self.call,
+            media_type=media_type, bytes=len(data), created_at=turn.now, label=label, turn=turn.id, call=self.call.id,
             expires_at=None if ttl_s is None else turn.now + timedelta(seconds=ttl_s), parents=parents,
         )  # fmt: skip
         await self.artifacts.store.put(scope_of(turn), held, data)
-        turn.note(
+        self.tell(
             ArtifactMinted(
-                ref=held.ref, what=kind, media_type=media_type, bytes=held.bytes, call=self.call, label=label
+                ref=held.ref, what=kind, media_type=media_type, bytes=held.bytes, call=self.call.id, label=label
             )
         )
         return held
@@ -363,10 +367,10 @@ def _present(artifacts: Artifacts) -> Tool:
 
     async def present(args: Mapping[str, Json], ctx: ToolContext[Any]) -> ToolResult:
         run = artifacts.of(ctx)
-        held = await artifacts._found(run.turn, args["ref"], "")  # noqa: SLF001 - two halves of one feature
+        held = await run.find(args["ref"])
         if isinstance(held, str):
             live = [one.ref for one in await run.list()][-MOST_LISTED:]
-            run.turn.note(ArtifactRefused(op="present", reason=held, tool="present"))
+            run.tell(ArtifactRefused(op="present", reason=held, tool="present"))
             return ToolResult({"error": held, "refs": live}, status="failed")
         shown_as = str(args.get("as") or AS[0])
         presented = ArtifactPresented(ref=held.ref, shown_as=shown_as, what=held.kind)
