@@ -148,11 +148,12 @@ def _texts(node: ast.AST) -> Iterator[str]:
 def in_the_code() -> tuple[str, ...]:
     """Every sentence with which a wire refuses something."""
     found: dict[str, None] = {}
-    for wire in WIRES:
-        for path in sorted((ROOT / "src/onrecord/providers" / wire).glob("*.py")):
-            told = words_of(ast.parse(path.read_text(encoding="utf-8")))
-            before = f"thinking {GAP}: {GAP} " if path.stem == "thinking_levels" else ""
-            found |= dict.fromkeys(before + one for one in told if re.search(r"\w", one))
+    source = ROOT / "src/onrecord"
+    paths = [path for wire in WIRES for path in sorted((source / "providers" / wire).glob("*.py"))]
+    for path in (*paths, source / "models/written_forms.py"):
+        told = words_of(ast.parse(path.read_text(encoding="utf-8")))
+        before = f"thinking {GAP}: {GAP} " if path.stem == "thinking_levels" else ""
+        found |= dict.fromkeys(before + one for one in told if re.search(r"\w", one))
     return tuple(
         one for one in found if one not in {f"thinking {GAP}: {GAP} {GAP}", f"thinking {GAP}: {GAP}", "try again"}
     )

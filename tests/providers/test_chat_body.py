@@ -90,9 +90,9 @@ def test_system_pieces_are_one_message_in_rank_order_without_blank_ones() -> Non
 
 
 def test_system_text_alone_is_a_valid_list_of_messages() -> None:
-    """Nothing shown: no stray comma."""
+    """Nothing shown: no stray comma; and a list without any message is refused, so there is always one."""
     assert words(request(pieces=(system("a"),))) == ["system: a"]
-    assert words(request()) == []
+    assert words(request()) == ["user: (continue)"]
 
 
 def test_another_system_text_is_not_taken_for_the_last_one() -> None:

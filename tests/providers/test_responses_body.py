@@ -114,7 +114,7 @@ def test_instructions_alone_are_an_item_since_there_has_to_be_one() -> None:
     assert body["input"] == [
         {"type": "message", "role": "system", "content": [{"type": "input_text", "text": "a\n\nb"}]}
     ]
-    assert body_of(request())["input"] == []
+    assert body_of(request())["input"] == [{"type": "message", "role": "user", "content": "(continue)"}]
 
 
 def test_another_system_text_is_not_taken_for_the_last_one() -> None:

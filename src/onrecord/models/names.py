@@ -10,7 +10,7 @@ from onrecord.errors import ConfigurationError
 if TYPE_CHECKING:
     from onrecord.models.model import Model
 
-__all__ = ("PROVIDERS", "model_named")
+__all__ = ("PROVIDERS", "as_model", "model_named")
 
 PROVIDERS: dict[str, str] = {
     "openai": "onrecord.providers.openai_chat.client",
@@ -46,6 +46,11 @@ def model_named(name: str) -> Model:
         raise _unknown(name, provider, model)
     found: Model = import_module(PROVIDERS[provider]).named(provider, model)
     return found
+
+
+def as_model(model: Model | str) -> Model:
+    """A model, given itself or by its name. ConfigurationError as `model_named`."""
+    return model_named(model) if isinstance(model, str) else model
 
 
 def _unknown(name: str, provider: str, model: str) -> ConfigurationError:

@@ -193,13 +193,25 @@ def _misfit(before: Request, after: Request) -> str:
                 return "a view of something else than spans and messages"
     if after.offers is not before.offers and not all(isinstance(offer, Offer) for offer in after.offers):
         return "an offer that is none"
-    if after.settings is not before.settings and not is_json(after.settings):
-        return "settings that JSON cannot hold"
+    if problem := _unset(before, after):
+        return problem
     if after.shape is not before.shape and not isinstance(after.shape, Shape):
         return "a shape that is none"
     if after.model is not before.model:
         _ = after.model.card.name
     return ""
+
+
+def _unset(before: Request, after: Request) -> str:
+    """What of the settings and headers is none."""
+    settings: object = after.settings
+    if settings is not before.settings:
+        if not isinstance(settings, Settings):
+            return "settings that are none"
+        if not is_json(settings):
+            return "settings that JSON cannot hold"
+    headers: object = after.headers
+    return "headers that are no function" if headers is not None and not callable(headers) else ""
 
 
 def _is_piece(piece: object) -> bool:

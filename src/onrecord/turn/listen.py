@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
 from onrecord.conversation.content import CallRef, Citation, Mark, Refusal, Text, Thinking
 from onrecord.conversation.messages import Continuation, Round, ToolCall
@@ -20,7 +18,7 @@ from onrecord.conversation.outgoing import (
     TextDelta,
 )
 from onrecord.conversation.usage import ModelUse, Usage
-from onrecord.errors import ErrorKind, FeatureFailed, ModelError, OnrecordError
+from onrecord.errors import FeatureFailed, ModelError, OnrecordError
 from onrecord.jsonio import read_object, writable
 from onrecord.models.chunks import (
     Attempted,
@@ -33,9 +31,12 @@ from onrecord.models.chunks import (
     TextChunk,
     ThinkingChunk,
 )
+from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, TextFilter
 from onrecord.record.kinds import ModelAttempted, Noted
+from onrecord.record.receipts import LeftMark
 from onrecord.turn.askable import can_be_kept
+from onrecord.turn.citing import cited
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.turn import Turn
 
@@ -52,7 +53,10 @@ _KEPT = (Attempted, CitationChunk, Finished, NativeItem)
 
 
 class Heard(Struct, frozen=True, kw_only=True):
-    """A reply: its round, the text after filters, and the same with marks in place (empty when there are none)."""
+    """A reply: its round, the text after filters, and the same with marks in place (empty when there are none).
+
+    ``usage`` is what it cost, with the failed attempts before it.
+    """
 
     round: Round
     text: str
@@ -117,7 +121,7 @@ class _Ear:
 
     __slots__ = (
         "calls", "citations", "content", "filters", "finished", "items", "kind", "live", "lost", "natives", "request",
-        "texts", "thinks", "turn",
+        "spent", "texts", "thinks", "turn",
     )  # fmt: skip
 
     def __init__(self, turn: Turn, request: Request, filters: Filters, *, live: bool) -> None:
@@ -129,9 +133,10 @@ class _Ear:
         self.calls: list[tuple[str, str, str]] = []
         self.natives: list[Raw] = []
         self.lost: list[str] = []
-        self.citations: tuple[Citation, ...] = ()
+        self.citations: list[Citation] = []
         self.items: list[str | Mark] = []
         self.finished: Finished | None = None
+        self.spent: Usage | None = None
 
     def text(self, text: str, kind: type[Text | Refusal | Thinking]) -> None:
         if kind is not self.kind:
@@ -158,6 +163,12 @@ class _Ear:
         name, provider = self.request.model.card.name, self.request.model.card.provider
         told = f"model {name!r} gave a {type(chunk).__name__} whose fields are not of their types"
         return ModelError(told, kind="unknown", provider=provider)
+
+    def spend(self, usage: Usage | None) -> None:
+        """Adds what an attempt cost: a failed one at once, since the next may end the call."""
+        if usage is not None:
+            self.turn.count(usage)
+            self.spent = usage if self.spent is None else self.spent + usage
 
     def flush(self) -> None:
         if self.texts:
@@ -191,10 +202,12 @@ class _Ear:
             self.turn.note(
                 ModelAttempted(
                     round=rid, attempt=chunk.attempt, error=chunk.error, status=chunk.status, wait_s=chunk.wait_s,
-                    model=chunk.model, feedback=chunk.feedback,
+                    model=chunk.model, feedback=chunk.feedback, usage=chunk.usage,
+                    left_out=tuple(LeftMark(unit=issue.unit, what=issue.what) for issue in chunk.left_out),
                 ),
                 where=where,
             )  # fmt: skip
+            self.spend(chunk.usage)
         elif isinstance(chunk, CitationChunk):
             self.citations += chunk.citations
             if emit is not None:
@@ -207,7 +220,7 @@ class _Ear:
         card, ended = self.request.model.card, self.finished or Finished(finish="unknown")
         scope = ended.scope or self.request.scope
         if self.citations:
-            self.content = _cited(self.content, self.citations)
+            self.content = cited(self.content, self.citations)
         return Round(
             id=rid,
             content=tuple(self.content),
@@ -228,34 +241,6 @@ class _Ear:
         )  # fmt: skip
 
 
-def _cited(content: Sequence[Said], citations: Sequence[Citation]) -> list[Said]:
-    """Sources of a whole round at the texts that they are about, with places counted within each.
-
-    A passage that goes over several texts is cut where they meet. What has no place in any text stands at the last.
-    """
-    texts = [i for i, part in enumerate(content) if type(part) is Text]
-    if not texts:
-        return list(content)
-    if len(content) == 1:
-        return [Text(cast("Text", content[0]).text, citations=tuple(citations))]
-    held: dict[int, list[Citation]] = {i: [] for i in texts}
-    spans: list[tuple[int, int, int]] = []
-    begin = 0
-    for i, part in enumerate(content):
-        if isinstance(part, (Text, Refusal)):
-            spans.append((i, begin, begin + len(part.text)))
-            begin = spans[-1][2]
-    for one in citations:
-        placed = False
-        for i, start, stop in spans:
-            if i in held and one.start < stop and one.stop > start and one.start < one.stop:
-                held[i].append(replace(one, start=max(one.start, start) - start, stop=min(one.stop, stop) - start))
-                placed = True
-        if not placed:
-            held[texts[-1]].append(replace(one, start=0, stop=0))
-    return [Text(part.text, citations=tuple(held[i])) if type(part) is Text else part for i, part in enumerate(content)]
-
-
 def _rewritten(turn: Turn, feature: str, rewrite: Callable[[str], object], words: str) -> str:
     """What a feature makes of a stretch of reasoning; nothing is kept of one that it fails on."""
     try:
@@ -271,7 +256,7 @@ def _rewritten(turn: Turn, feature: str, rewrite: Callable[[str], object], words
 
 
 async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, live: bool, where: str = "main") -> Heard:
-    """Drains one reply. ModelError from the model; any other exception of a model becomes one."""
+    """Drains one reply and counts what it cost. ModelError from the model; any other exception of it becomes one."""
     ear = _Ear(turn, request, filters, live=live)
     began = turn.effects.now()
     take_text: Callable[[str, type[Text | Refusal | Thinking]], None] = ear.text
@@ -296,11 +281,9 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
         if ends_take(error):
             raise
         card = request.model.card
-        told = f"model {card.name!r} raised {type(error).__name__}"
-        kind: ErrorKind = "aborted" if isinstance(error, asyncio.CancelledError) else "unknown"
-        raise ModelError(told, kind=kind, provider=card.provider) from error
-    usage = ear.finished.usage if ear.finished else None
-    return _heard(settled, ear.items, usage, filtered=bool(filters))
+        raise raised_error(card.provider, card.name, error) from error
+    ear.spend(ear.finished.usage if ear.finished else None)
+    return _heard(settled, ear.items, ear.spent, filtered=bool(filters))
 
 
 def joined(items: Sequence[str | Mark]) -> tuple[Text | Mark, ...]:

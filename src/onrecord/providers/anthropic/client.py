@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from copy import copy
-from typing import cast
+from typing import ClassVar, cast
 
 from msgspec.structs import replace
 
@@ -53,6 +53,7 @@ class AnthropicModel(HttpModel):
 
     key_header = "x-api-key"
     key_prefix = ""
+    keeps_alive: ClassVar[re.Pattern[bytes] | None] = re.compile(rb'\s*\{\s*"type"\s*:\s*"ping"')
 
     def __init__(
         self,

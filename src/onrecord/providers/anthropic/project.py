@@ -98,6 +98,9 @@ class AnthropicProjection(AnthropicUnits, Projection):
     def refusals(self, request: Request, /) -> Iterable[str]:
         return self.wishes.refusals(request)
 
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
+        return self.wishes.thinking_refusals(request)
+
     def resumed(self, request: Request, wire: Wire, items: Sequence[bytes]) -> Wire:
         """The body of a request whose reply paused, with what the model said so far as its last entry."""
         _, tail = self._for(request).frame(self._marked(request), (), empty=False)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import UNSET, DecodeError, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ErrorKind, ModelError
-from onrecord.jsonio import Json, loads
+from onrecord.jsonio import UNREADABLE, peek
 from onrecord.models.chunks import (
     CallChunk,
     Chunk,
@@ -82,14 +82,14 @@ class Parser:
     def feed(self, data: bytes, /) -> Sequence[Chunk]:
         """The chunks of one event. Raises ModelError."""
         if type(data) is ErrorEvent:
-            raise stream_error(self._provider, _json(data), started=self.started)
+            raise stream_error(self._provider, peek(data), started=self.started)
         event = self._event(data)
         if event.usage_metadata is not UNSET:
             self._usage = event.usage_metadata  # each counts everything so far; only the last is read
         if not self._model and event.model_version:
             self._model = event.model_version
         if event.error is not UNSET and bytes(event.error) != b"null":
-            raise stream_error(self._provider, {"error": _json(bytes(event.error))}, started=self.started)
+            raise stream_error(self._provider, {"error": peek(bytes(event.error))}, started=self.started)
         out: list[Chunk] = []
         for candidate in event.candidates or ():
             if not candidate.index:
@@ -134,14 +134,14 @@ class Parser:
         """One event; a list with an error in it is how some failures come."""
         try:
             return read_words(data)
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             pass  # not words alone
         if data == self._called:
             return Event()
         try:
             return read_event(data)
-        except (DecodeError, UnicodeDecodeError):
-            held = _json(data)
+        except UNREADABLE:
+            held = peek(data)
         if isinstance(held, list) and held and isinstance(held[0], dict) and "error" in held[0]:
             raise stream_error(self._provider, held, started=self.started)
         raise self._error("invalid", "sent an event that is not of its protocol")
@@ -157,7 +157,7 @@ class Parser:
             return (body,)
         try:
             return [bytes(event) for event in read_list(body)]
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             raise self._error("invalid", "sent an answer that is not of its protocol") from None
 
     def _candidate(self, candidate: WordsCandidate | Candidate, out: list[Chunk]) -> None:
@@ -188,9 +188,9 @@ class Parser:
     def _part(self, raw: Raw, out: list[Chunk]) -> None:
         try:
             part = read_part(raw)
-        except (DecodeError, UnicodeDecodeError):
+            self._native.part(raw, part)
+        except UNREADABLE:
             raise self._error("invalid", "sent a part that is not of its protocol") from None
-        self._native.part(raw, part)
         if part.text:
             if part.thought:
                 out.append(ThinkingChunk(part.text))
@@ -223,7 +223,7 @@ class Parser:
         """An object on this wire: the white space in it is the server's and not the model's."""
         try:
             return msgspec.json.format(bytes(raw), indent=-1).decode()
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             raise self._error("invalid", "sent a tool call whose arguments are no Unicode") from None
 
     def _hosted(self, call: HostedCall, status: str, out: list[Chunk]) -> None:
@@ -252,10 +252,3 @@ class Parser:
 
     def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
         return reply_error(self._provider, kind, what, started=self.started, hint=hint)
-
-
-def _json(data: bytes) -> Json:
-    try:
-        return loads(data)
-    except DecodeError:
-        return None

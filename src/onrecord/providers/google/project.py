@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import DecodeError, Raw
+from msgspec import Raw
 
 from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.messages import Authority, Round, ToolCall
 from onrecord.conversation.render import instruction
-from onrecord.jsonio import Json, dumps, loads
+from onrecord.jsonio import Json, dumps
 from onrecord.models.lanes import Entries, Run
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import schema_text
+from onrecord.models.written_forms import Names, arguments, schema_text
 from onrecord.providers.google.cards import PROTOCOL, Dialect
 from onrecord.providers.google.media_parts import Media, in_results, media_part, opened
 from onrecord.providers.google.schema_subset import takeable
@@ -30,6 +30,7 @@ UNSIGNED = "skip_thought_signature_validator"
 MEDIA_BELOW = "[The result is the media below.]"
 MEDIA_OF_RESULTS = "[The media of the tool results above.]"
 MOST_STOPS = 5
+NAMES = Names(more="_-.:")
 _OWN_FIELDS = frozenset({"contents", "systemInstruction"})
 _TAILS = 64
 
@@ -87,7 +88,9 @@ class GoogleProjection(Projection):
             return said
         shown = [said] if said else []
         for wire, call in zip(ids, calls, strict=True):
-            asked: dict[str, Json] = {"functionCall": {"id": wire, "name": call.name, "args": _arguments(call)}}
+            asked: dict[str, Json] = {
+                "functionCall": {"id": wire, "name": NAMES.fitting(call.name), "args": Raw(arguments(call).encode())}
+            }
             if self.dialect.signs and call is calls[0]:  # Google signs the first of the calls made at once
                 asked["thoughtSignature"] = UNSIGNED
             shown.append(dumps(asked))
@@ -98,7 +101,7 @@ class GoogleProjection(Projection):
         below: list[Part] = []
         for wire, call in zip(ids, calls, strict=True):
             about: dict[str, Json] = {"id": named} if (named := wire_id_of(wire)) else {}
-            response = about | {"name": call.name} | self._response(result_parts(call), below)
+            response = about | {"name": NAMES.fitting(call.name)} | self._response(result_parts(call), below)
             told.append(dumps({"functionResponse": response}))
         runs: list[Run] = [(RESULT, b",".join(told))]
         if below:
@@ -173,7 +176,9 @@ class GoogleProjection(Projection):
         settings, card = request.settings, self.card
         for name in _OWN_FIELDS & settings.extra.keys():
             yield f"settings with an extra field {name!r}: the request itself decides it"
-        if not card.tools and request.choice not in {"auto", "none"}:
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
+        elif request.choice not in {"auto", "none"}:
             yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
         if settings.search and card.tools:
             if not card.hosted_search:
@@ -182,6 +187,9 @@ class GoogleProjection(Projection):
                 yield f"a search of the provider's own beside tools: {card.name!r} takes one or the other"
         if settings.stop is not None and len(settings.stop) > MOST_STOPS:
             yield f"{len(settings.stop)} stop sequences: Google takes {MOST_STOPS}"
+
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
+        settings, card = request.settings, self.card
         if settings.thinking is not None and (why := why_not_thinking(settings.thinking, self.dialect)):
             yield f"thinking {settings.thinking!r}: {card.name!r} {why}"
 
@@ -250,14 +258,6 @@ _KINDS: Mapping[type[Media], tuple[str, str]] = {
     Audio: ("audio", "hears"),
     File: ("a file", "reads"),
 }
-
-
-def _arguments(call: ToolCall) -> Raw:
-    """What the model wrote, where it is an object; another one is refused together with all that follows."""
-    try:
-        return Raw(call.raw_args.encode()) if isinstance(loads(call.raw_args), dict) else Raw(b"{}")
-    except DecodeError:
-        return Raw(b"{}")
 
 
 def _function(offer: Offer) -> dict[str, Json]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET, DecodeError, Raw
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ErrorKind, ModelError
-from onrecord.jsonio import Json, dumps, loads
+from onrecord.jsonio import UNREADABLE, Json, dumps, kept, peek
 from onrecord.models.chunks import CallChunk, Chunk, CitationChunk, Finished, NativeItem, TextChunk, ThinkingChunk
 from onrecord.models.classify_errors import stream_error
 from onrecord.models.reply_errors import reply_error
@@ -19,6 +19,7 @@ from onrecord.providers.openai_chat.calls import CallParts
 from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.citations import annotated, fresh, named_by, searched
 from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_string, read_usage
+from onrecord.providers.openai_chat.extras import Extras
 from onrecord.providers.openai_chat.unread import Unread
 
 __all__ = ("Parser",)
@@ -40,7 +41,7 @@ class Parser:
     """
 
     __slots__ = (
-        "_before", "_calls", "_cited", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused",
+        "_before", "_calls", "_cited", "_dialect", "_extras", "_finish", "_matched", "_model", "_provider", "_refused",
         "_said", "_seen", "_shape", "_tries", "_unread", "_usage", "done", "started",
     )  # fmt: skip
 
@@ -49,7 +50,7 @@ class Parser:
         self.done = False
         self.started = False
         self._said: list[TextChunk] = []
-        self._kept: dict[str, Json] = {}  # extra fields that the vendor wants back
+        self._extras: Extras | None = None  # fields that the vendor wants back
         self._cited: set[str] = set()
         self._unread = Unread()
         self._calls = CallParts()
@@ -73,7 +74,7 @@ class Parser:
                 if end > start and (_is_pad(data, end + len(tail)) if padded else data.endswith(tail)):
                     try:
                         text = read_string(data[start : end + 1])
-                    except (DecodeError, UnicodeDecodeError):  # not one string after all
+                    except UNREADABLE:  # not one string after all
                         return self._feed(data)
                     self._matched += 1
                     if not text:
@@ -91,7 +92,7 @@ class Parser:
             self._shape = None
             return ()
         if type(data) is ErrorEvent:
-            raise self._reported(data)
+            raise stream_error(self._provider, peek(data), started=self.started)
         if data == self._before and _is_once(data):
             return ()
         self._before = data
@@ -136,13 +137,13 @@ class Parser:
     def _read(self, data: bytes) -> Sequence[Chunk]:
         try:
             event = read_event(data)
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             raise self._error("invalid", "sent an event that is not of its protocol") from None
         error = event.error
         if error is not UNSET and bytes(error) != b"null":
-            raise stream_error(self._provider, {"error": loads(error)}, started=self.started)
+            raise stream_error(self._provider, {"error": peek(bytes(error))}, started=self.started)
         if event.object == "error" or event.type == "error":
-            raise stream_error(self._provider, loads(data), started=self.started)
+            raise stream_error(self._provider, peek(data), started=self.started)
         if event.model and not self._model:
             self._model = event.model
         if event.usage is not UNSET and (usage := read_usage(event.usage)) is not None:
@@ -203,13 +204,10 @@ class Parser:
         out.append(chunk)
 
     def _keep(self, delta: Delta) -> None:
-        kept = self._kept
-        for name in self._dialect.keeps:
-            value = getattr(delta, name, None)
-            if isinstance(value, str):
-                kept[name] = kept.get(name, "") + value
-            elif isinstance(value, list):
-                _merge(kept.setdefault(name, []), value)
+        if self._dialect.keeps:
+            extras = self._extras = self._extras or Extras()
+            for name in self._dialect.keeps:
+                extras.add(name, getattr(delta, name, None))
 
     def _end(self, reason: str) -> None:
         if reason in {"insufficient_system_resource", "network_error"}:
@@ -230,23 +228,19 @@ class Parser:
 
     def _native(self, calls: Sequence[CallChunk]) -> NativeItem | None:
         """The reply as one message with the vendor's extra fields; None where the portable form says as much."""
-        kept = {name: value for name, value in self._kept.items() if value} if self._kept else {}
+        extras = {} if self._extras is None else self._extras.fields()
         signed = bool(calls) and self._calls.has_extras
-        if not (signed or self._unread or (kept and (calls or self._dialect.keeps_all))):
+        if not (signed or self._unread or (extras and (calls or self._dialect.keeps_all))):
             return None
-        if self._refused or not self._calls.are_objects():
+        if self._refused or not self._calls.can_return():
             return None
-        message: dict[str, Json] = {"role": "assistant"} | self._unread.fields(self._said) | kept
+        message: dict[str, Json] = {"role": "assistant"} | self._unread.fields(self._said) | extras
         if calls:
             message["tool_calls"] = self._calls.native()
-        return NativeItem(raw=Raw(dumps(message)))
-
-    def _reported(self, data: bytes) -> ModelError:
         try:
-            held = loads(data)
-        except DecodeError:
-            held = None
-        return stream_error(self._provider, held, started=self.started)
+            return NativeItem(raw=kept(dumps(message)))
+        except UNREADABLE:
+            raise self._error("invalid", "sent extra fields that cannot be kept") from None
 
     def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
         return reply_error(self._provider, kind, what, started=self.started, hint=hint)
@@ -279,7 +273,7 @@ def _same(data: bytes, text: str, probe: bytes) -> bool:
     """Whether the probe says `_PROBE` where the event says ``text``, both say nothing else, and are otherwise equal."""
     try:
         said, probed = read_event(data), read_event(probe)
-    except DecodeError:
+    except UNREADABLE:
         return False
     return _only_text(said) == text and _only_text(probed) == _PROBE and _blank(said) == _blank(probed)
 
@@ -315,23 +309,3 @@ def _is_once(data: bytes) -> bool:
     """
     at = data.rfind(_PAD)
     return at >= 0 and len(data) - at - len(_PAD) >= _TELLING and _is_pad(data, at + len(_PAD))
-
-
-def _merge(kept: list[Json], more: list[Json]) -> None:
-    """Adds streamed pieces of structured reasoning; consecutive pieces of one block become one."""
-    for piece in more:
-        last = kept[-1] if kept else None
-        if isinstance(last, dict) and isinstance(piece, dict) and _one_block(last, piece):
-            for name, value in piece.items():
-                if name in {"text", "summary", "data", "signature"} and isinstance(value, str):
-                    last[name] = (last.get(name) or "") + value
-                elif value is not None:
-                    last[name] = value
-        else:
-            kept.append(dict(piece) if isinstance(piece, dict) else piece)
-
-
-def _one_block(last: dict[str, Json], piece: dict[str, Json]) -> bool:
-    if last.get("type") != piece.get("type") or last.get("index") != piece.get("index"):
-        return False
-    return piece.get("id") in {None, last.get("id")} and "encrypted" not in str(piece.get("type"))

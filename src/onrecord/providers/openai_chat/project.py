@@ -16,7 +16,7 @@ from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, file_name, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
@@ -74,7 +74,11 @@ class ChatProjection(Projection):
         if not calls:
             return b'{"role":"assistant","content":' + dumps(said) + b"}" if said else b""
         asked = [
-            {"id": wire, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}}
+            {
+                "id": wire,
+                "type": "function",
+                "function": {"name": NAMES.fitting(call.name), "arguments": arguments(call)},
+            }
             for wire, call in zip(ids, calls, strict=True)
         ]
         return dumps({"role": "assistant", "content": said, "tool_calls": asked})
@@ -135,8 +139,8 @@ class ChatProjection(Projection):
         if form in {"json", "prompt"} and request.shape is not None:
             system = [*system, schema_text(request.shape)]
         tail = self._tail(request, form)
-        if not system:
-            return self._head, tail
+        if not system:  # a request without messages is refused
+            return self._head + self.filler(leads=False)[1] if empty else self._head, tail
         texts, message = tuple(system), self._system
         if message[0] != texts:
             body = b'{"role":"system","content":' + dumps("\n\n".join(texts)) + b"}"
@@ -147,6 +151,8 @@ class ChatProjection(Projection):
         for name in _OWN_FIELDS & request.settings.extra.keys():
             yield f"settings with an extra field {name!r}: the request itself decides it"
         card = self.card
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
         if request.choice not in {"auto", "none"}:
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
@@ -154,9 +160,12 @@ class ChatProjection(Projection):
                 yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
         if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
             yield f"a search of the provider's own: {card.name!r} has none over Chat Completions"
+
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
         # Where there is a field for it the server decides, since of unknown models nothing is known.
-        if request.settings.thinking is not None and self.dialect.thinking is None:
-            yield from _thinking_refusals(card, request.settings.thinking)
+        thinking = request.settings.thinking
+        if thinking is not None and self.dialect.thinking is None:
+            yield from _thinking_refusals(self.card, thinking)
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -212,28 +221,10 @@ class ChatProjection(Projection):
             self.dialect.seed: settings.seed,
         }
         if settings.thinking is not None:
-            said |= self._thinking(settings.thinking)
+            said |= _thinking(self.dialect, settings.thinking)
         elif self.dialect.quiet:
-            said |= self._thinking("none")
+            said |= _thinking(self.dialect, "none")
         return {name: value for name, value in said.items() if value is not None}
-
-    def _thinking(self, thinking: str | int) -> dict[str, Json]:
-        wanted = thinking not in OFF
-        match self.dialect.thinking:
-            case "effort" if not wanted:
-                return {"reasoning_effort": "none"}
-            case "effort" if isinstance(thinking, str):
-                return {"reasoning_effort": thinking}
-            case "reasoning" if isinstance(thinking, int):
-                return {"reasoning": {"max_tokens": thinking} if wanted else {"enabled": False}}
-            case "reasoning":
-                return {"reasoning": {"effort": thinking} if wanted else {"enabled": False}}
-            case "switch_effort" if wanted and isinstance(thinking, str):
-                return {"thinking": {"type": "enabled"}, "reasoning_effort": thinking}
-            case "switch" | "switch_effort":
-                return {"thinking": {"type": "enabled" if wanted else "disabled"}}
-            case _:
-                return {}
 
 
 def _thinking_refusals(card: ModelCard, thinking: str | int) -> Iterable[str]:
@@ -293,3 +284,23 @@ def _json_schema(shape: Shape[Any]) -> dict[str, Json]:
     strict = is_strict(shape.schema)
     held = {"name": name, "schema": shape.schema, "strict": strict}
     return {"type": "json_schema", "json_schema": held}
+
+
+def _thinking(dialect: Dialect, thinking: str | int) -> dict[str, Json]:
+    """The field of a dialect for how much to think."""
+    wanted = thinking not in OFF
+    match dialect.thinking:
+        case "effort" if not wanted:
+            return {"reasoning_effort": "none"}
+        case "effort" if isinstance(thinking, str):
+            return {"reasoning_effort": thinking}
+        case "reasoning" if isinstance(thinking, int):
+            return {"reasoning": {"max_tokens": thinking} if wanted else {"enabled": False}}
+        case "reasoning":
+            return {"reasoning": {"effort": thinking} if wanted else {"enabled": False}}
+        case "switch_effort" if wanted and isinstance(thinking, str):
+            return {"thinking": {"type": "enabled"}, "reasoning_effort": thinking}
+        case "switch" | "switch_effort":
+            return {"thinking": {"type": "enabled" if wanted else "disabled"}}
+        case _:
+            return {}

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import DecodeError, Raw
+from msgspec import Raw
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Audio, CallRef, File, Image, Part, Refusal, Text
 from onrecord.conversation.messages import Authority, Continuation, Round, ToolCall
-from onrecord.jsonio import Json, dumps
+from onrecord.jsonio import UNREADABLE, Json, dumps
 from onrecord.models.lanes import Run
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, file_name, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_responses.cards import PROTOCOL, Dialect
 from onrecord.providers.openai_responses.events import Item, read_item
 
@@ -125,6 +125,8 @@ class ResponsesProjection(Projection):
         tail = self._tail(request, form)
         if empty and system:  # instructions alone are refused: there has to be an item
             return self._start + b',"input":[' + _instruction("system", "\n\n".join(system)), tail
+        if empty:
+            return self._start + b',"input":[' + self.filler(leads=False)[1], tail
         texts = tuple(system)
         lead = self._lead
         if lead[0] != texts:
@@ -136,7 +138,9 @@ class ResponsesProjection(Projection):
         card, settings = self.card, request.settings
         for name in sorted(_OWN_FIELDS & settings.extra.keys()):
             yield f"settings with an extra field {name!r}: the request itself decides it"
-        if not card.tools and request.choice not in {"auto", "none"}:
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
+        elif request.choice not in {"auto", "none"}:
             yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
         if card.tools and settings.search and not card.hosted_search:
             yield f"a search of the provider's own: {card.name!r} has none"
@@ -144,13 +148,10 @@ class ResponsesProjection(Projection):
             yield "stop sequences: Responses takes none"
         if settings.seed is not None:
             yield "a seed: Responses takes none"
-        yield from self._thinking_refusals(settings.thinking)
 
-    def _thinking_refusals(self, thinking: str | int | None) -> Iterable[str]:
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
         name = self.card.name
-        if thinking is None:
-            return
-        if thinking in OFF:
+        if request.settings.thinking in OFF:
             if self.card.thinking != "none" and not self.dialect.can_rest:
                 yield f"thinking turned off: {name!r} always thinks"
         elif self.card.thinking == "none":
@@ -239,7 +240,7 @@ def _returnable(items: Sequence[Raw]) -> Sequence[Raw]:
 def _head(item: Raw) -> Item:
     try:
         return read_item(item)
-    except DecodeError:  # goes back as it came, whatever it is
+    except UNREADABLE:  # goes back as it came, whatever it is
         return Item()
 
 
@@ -251,7 +252,9 @@ def _close(said: list[Json], items: list[bytes]) -> None:
 
 
 def _call(call: ToolCall, wire: str) -> bytes:
-    return dumps({"type": "function_call", "call_id": wire, "name": call.name, "arguments": arguments(call)})
+    return dumps(
+        {"type": "function_call", "call_id": wire, "name": NAMES.fitting(call.name), "arguments": arguments(call)}
+    )
 
 
 def _part(part: Part) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from msgspec import DecodeError
 
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ErrorKind, ModelError
-from onrecord.jsonio import Json
+from onrecord.jsonio import UNREADABLE, Json
 from onrecord.models.classify_errors import stream_error
 from onrecord.models.reply_errors import reply_error
 from onrecord.providers.openai_responses.events import Answer
@@ -67,5 +67,5 @@ class Failing:
         """Part of an event that is JSON, read as what it has to be."""
         try:
             return read(raw)
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             raise self.error("invalid", FOREIGN) from None
