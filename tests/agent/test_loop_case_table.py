@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Where each case of ``spec/loop-cases.md`` A to D, F, H and I stands, and what is left to which later issue.
-=======
-"""Where each case of ``spec/loop-cases.md`` A to D, F, H and L stands, and what is left to which later issue.
->>>>>>> origin/main
+"""Where each case of ``spec/loop-cases.md`` A to D, F, H, I and L stands, and what is left to which later issue.
 
 ``COVERED`` names the tests. ``LATER`` names the issue whose feature a case is about: 6 is the governed agent (rules
 for people in the loop, windows, skills, memory, artifacts, cost), *honesty* the layers that no issue is filed for yet.
@@ -22,10 +18,6 @@ pytestmark = pytest.mark.unit
 TESTS = Path(__file__).parent.parent
 SHARED = Path(os.environ.get("ONRECORD_SHARED") or TESTS.parent.parent / "shared")
 CASES = SHARED / "spec" / "loop-cases.md"
-<<<<<<< HEAD
-SECTIONS = {"A": (1, 23, 19), "B": (24, 32, 9), "C": (34, 43, 9), "D": (46, 62, 11), "F": (73, 80, 6), "H": (95, 98, 4),
-            "I": (99, 111, 11)}  # fmt: skip
-=======
 SECTIONS = {
     "A": (1, 23, 19),
     "B": (24, 32, 9),
@@ -33,25 +25,20 @@ SECTIONS = {
     "D": (46, 62, 11),
     "F": (73, 80, 6),
     "H": (95, 98, 4),
+    "I": (99, 111, 11),
     "L": (132, 139, 6),
 }
->>>>>>> origin/main
 """The sections' first and last case, and how many there are: numbers are left out in between."""
 
 COVERED: dict[int, tuple[str, ...]] = {
     1: ("agent/test_declaring.py::test_a1_",),
     3: ("agent/test_loop_cases.py::test_a3_a4_",),
-<<<<<<< HEAD
-    4: ("agent/test_loop_cases.py::test_a3_a4_", "turn/test_typed_output.py::test_a19_a_fallback"),
-    5: ("turn/test_moment_request.py::test_a5_", "prompt/test_window_cases.py::test_a5_"),
-=======
     4: (
         "agent/test_loop_cases.py::test_a3_a4_",
         "turn/test_typed_output.py::test_a19_a_fallback",
         "prompt/test_thinking.py::test_a4_thinking",
     ),
-    5: ("turn/test_moment_request.py::test_a5_",),
->>>>>>> origin/main
+    5: ("turn/test_moment_request.py::test_a5_", "prompt/test_window_cases.py::test_a5_"),
     7: ("agent/test_declaring.py::test_a7_",),
     8: ("agent/test_declaring.py::test_a7_",),
     9: ("agent/test_declaring.py::test_a9_",),
@@ -92,7 +79,6 @@ COVERED: dict[int, tuple[str, ...]] = {
     96: ("agent/test_loop_cases.py::test_h96_",),
     97: ("agent/test_loop_cases.py::test_h97_",),
     98: ("governance/test_budget.py::test_h98_each", "governance/test_budget.py::test_h98_a_turn"),
-<<<<<<< HEAD
     99: ("prompt/test_window_cases.py::test_i99_",),
     101: ("prompt/test_window_cases.py::test_i101_", "prompt/test_window_cases.py::test_i100_"),
     102: ("prompt/test_window_cases.py::test_i102_",),
@@ -104,14 +90,12 @@ COVERED: dict[int, tuple[str, ...]] = {
     109: ("prompt/test_window_summaries.py::test_i109_",),
     110: ("prompt/test_window_summaries.py::test_i110_",),
     111: ("prompt/test_window_cases.py::test_i111_a_window", "prompt/test_window_cases.py::test_i111_no_room"),
-=======
     132: ("turn/test_typed_output.py::test_132_",),
     134: ("turn/test_typed_output.py::test_134_",),
     136: ("models/test_call_rules.py::test_l136_",),
     137: ("models/test_breaker.py::test_l137_",),
     138: ("prompt/test_thinking.py::test_l138_a_budget", "prompt/test_thinking.py::test_l138_l192_"),
     139: ("prompt/test_cache_marks.py::test_l139_the_mark", "prompt/test_cache_marks.py::test_l139_the_card"),
->>>>>>> origin/main
 }
 """Case to tests, as ``file::beginning of a name`` below ``tests/``."""
 
@@ -136,22 +120,14 @@ NO_COUNTERPART: dict[int, str] = {
 }
 
 ELSEWHERE: dict[int, tuple[str, ...]] = {
-<<<<<<< HEAD
     112: ("turn/test_instructions.py::test_j112_",),
     113: ("turn/test_instructions.py::test_j113_",),
     114: ("turn/test_instructions.py::test_j114_",),
     120: ("turn/test_instructions.py::test_j120_",),
-    132: ("turn/test_typed_output.py::test_132_",),
-    134: ("turn/test_typed_output.py::test_134_",),
-    136: ("models/test_call_rules.py::test_l136_",),
-    137: ("models/test_breaker.py::test_l137_",),
     151: ("agent/test_declaring.py::test_151_model",),
     152: ("prompt/test_prompt_budget.py::test_n152_",),
     153: ("turn/test_instructions.py::test_n153_",),
-=======
-    151: ("agent/test_declaring.py::test_151_model",),
     155: ("prompt/test_thinking.py::test_l155_",),
->>>>>>> origin/main
     161: ("agent/test_loop_cases.py::test_161_",),
     162: ("prompt/test_artifacts.py::test_n162_a_long", "prompt/test_artifacts.py::test_n162_a_store"),
     163: ("prompt/test_artifacts.py::test_n163_",),

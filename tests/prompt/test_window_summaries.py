@@ -142,11 +142,8 @@ async def test_a_paused_round_that_is_looked_at_again_changes_nothing() -> None:
         return replace(request, offers=(*request.offers, offer))
 
     model = counting(LONG, [call("pay")], "Paid.", tokens=99)
-    features: list[Any] = [
-        Named("till", Hooks(on_request=offers)),
-        approve("pay"),
-        Window.summarize(500, model=small, keep=1),
-    ]
+    wide, tight = (Window.summarize(tokens, model=small, keep=1) for tokens in (500, 50))
+    features: list[Any] = [Named("till", Hooks(on_request=offers)), approve("pay"), wide]
     agent = Agent(model, tools=[tool("other")], features=features)
     first = await turn(agent, LONG, session="s")
     waits = await turn(agent, session=first.session)
