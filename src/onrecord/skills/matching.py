@@ -1,0 +1,171 @@
+"""Matching a message: start rules as data, and the words that made them match."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from onrecord.errors import ConfigurationError
+
+__all__ = ("AllOf", "Intent", "Keywords", "Match", "Pattern", "StartIndex", "Witness", "compile_match")
+
+
+class Witness(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The words of a message that made a rule match, and the declared keyword that they are."""
+
+    text: str
+    keyword: str = ""
+
+
+class Keywords(Struct, frozen=True):
+    """Any of these words or phrases, whatever their case, as whole words: ``Keywords(["refund", "money back"])``."""
+
+    words: Sequence[str]
+
+
+class Pattern(Struct, frozen=True):
+    r"""A regular expression, found anywhere and whatever the case: ``Pattern(r"\\bINV-\\d+")``."""
+
+    regex: str
+
+
+class Intent(Struct, frozen=True):
+    """A meaning, which a classifier recognises by what is said about it and by examples."""
+
+    means: str
+    examples: Sequence[str] = ()
+
+
+class AllOf(Struct, frozen=True):
+    """All of these at once: keywords, patterns, or further ones of this kind."""
+
+    matches: Sequence[Keywords | Pattern | AllOf]
+
+
+Match = Keywords | Pattern | AllOf | Intent
+Finder = Callable[[str], Witness | None]
+
+
+def compile_match(match: Match, where: str) -> Finder | None:
+    """A function from a message to its witness; None for an intent. ConfigurationError for what could match nothing."""
+    parts = list(_flat(match, where))
+    if isinstance(match, Intent):
+        return None
+    finders = [_keywords(part, where) if isinstance(part, Keywords) else _pattern(part, where) for part in parts]
+    if len(finders) == 1:
+        return finders[0]
+
+    def found(message: str) -> Witness | None:
+        first: Witness | None = None
+        for find in finders:
+            got = find(message)
+            if got is None:
+                return None
+            first = first or got
+        return first
+
+    return found
+
+
+def _flat(match: Any, where: str) -> Iterator[Keywords | Pattern]:
+    if isinstance(match, AllOf):
+        if not match.matches:
+            raise ConfigurationError(f"AllOf of {where} is empty: it would hold for every message")
+        for each in match.matches:
+            if isinstance(each, Intent):
+                raise ConfigurationError(f"AllOf of {where} holds an intent", hint="give the intent a rule of its own")
+            yield from _flat(each, where)
+    elif isinstance(match, (Keywords, Pattern)):
+        yield match
+    elif isinstance(match, Intent):
+        if not match.means.strip():
+            raise ConfigurationError(f"an intent of {where} says nothing", hint='Intent("wants a refund", [...])')
+    else:
+        raise ConfigurationError(
+            f"the match of {where} is a {type(match).__name__}", hint="it is Keywords, Pattern, AllOf or Intent"
+        )
+
+
+def _keywords(match: Keywords, where: str) -> Finder:
+    words = match.words
+    given: object = words
+    if isinstance(given, str) or not words or not all(w.strip() for w in words):
+        raise ConfigurationError(f"the keywords of {where} are no list of words", hint='Keywords(["refund"])')
+    by_size = sorted((w.strip() for w in words), key=len, reverse=True)  # the longest that fits is the witness
+    regex = re.compile("|".join(f"({_whole(word)})" for word in by_size), re.IGNORECASE)
+
+    def found(message: str) -> Witness | None:
+        hit = regex.search(message)
+        return None if hit is None else Witness(text=hit[0], keyword=by_size[(hit.lastindex or 1) - 1])
+
+    return found
+
+
+def _whole(word: str) -> str:
+    """A word on its own: its edges are edges only where they are letters."""
+    left = r"(?<!\w)" if re.match(r"\w", word) else ""
+    right = r"(?!\w)" if re.search(r"\w$", word) else ""
+    return left + r"\s+".join(map(re.escape, word.split())) + right
+
+
+def _pattern(match: Pattern, where: str) -> Finder:
+    try:
+        regex = re.compile(match.regex, re.IGNORECASE)
+    except (re.error, TypeError):
+        raise ConfigurationError(f"the pattern of {where} is no regular expression") from None
+
+    def found(message: str) -> Witness | None:
+        hit = regex.search(message)
+        return None if hit is None else Witness(text=hit[0])
+
+    return found
+
+
+class StartIndex:
+    """Which of many matches a message may fulfil, without trying them all: by the first word of their keywords.
+
+    It leaves out only what cannot match: other messages than ASCII ones, and matches without keywords, are all tried.
+    """
+
+    def __init__(self, matches: Sequence[Match | None]) -> None:
+        self._by_word: dict[str, list[int]] = {}
+        self._always: list[int] = []
+        self._all = [place for place, match in enumerate(matches) if not isinstance(match, Intent)]
+        for place in self._all:
+            words = _first_words(matches[place])
+            if words is None:
+                self._always.append(place)
+            for word in words or ():
+                self._by_word.setdefault(word, []).append(place)
+
+    def candidates(self, message: str) -> Sequence[int]:
+        """The places of the matches to try, in order."""
+        if not message.isascii():
+            return self._all
+        if not self._by_word:
+            return self._always
+        found = set(self._always)
+        for word in set(_WORD.findall(message.lower())):
+            found.update(self._by_word.get(word, ()))
+        return sorted(found)
+
+
+_WORD = re.compile(r"\w+")
+
+
+def _first_words(match: Match | None) -> set[str] | None:
+    """Words of which a message must have one; None where nothing can be said."""
+    if isinstance(match, AllOf):
+        return next((words for each in match.matches if (words := _first_words(each)) is not None), None)
+    if not isinstance(match, Keywords):
+        return None
+    words = set()
+    for keyword in match.words:
+        first = _WORD.search(keyword.lower())
+        if first is None or not keyword.isascii():
+            return None
+        words.add(first[0])
+    return words
