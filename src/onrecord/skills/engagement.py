@@ -95,30 +95,31 @@ def advanced(
     standing: Standing | None, since: Renewal, move: Move, options: Engagement
 ) -> MapEngaged | MapParked | None:  # fmt: skip
     """What changes about a map before a request, if anything does."""
-    best, witness = since.best, "" if move.witness is None else move.witness.text
+    best = since.best
     if standing is None:
-        if best is None and not move.to:
-            return None
-        return MapEngaged(map=MAP, by=best or "assumed", at=move.to, witness=witness)
+        return _engaged(move, best or "assumed", None) if best is not None or move.to else None
     if standing.status == "parked":
-        if best not in {"explicit", "structural"}:
+        return _engaged(move, best, standing, reengaged=True) if best in {"explicit", "structural"} else None
+    if best is None:
+        idle = idle_after(standing, since)
+        tentative = standing.by in {"lexical", "semantic", "assumed"}
+        if not tentative or options.never_parks or idle < options.grace:
             return None
-        return MapEngaged(
-            map=MAP, by=best, at=move.to, witness=witness, reengaged=True, founded_by=standing.founded_by
-        )  # fmt: skip
-    if best is not None and move.is_move and move.source:
-        return MapEngaged(
-            map=MAP, by=best, at=move.to, witness=witness, tenant_changed=True, founded_by=standing.founded_by
-        )  # fmt: skip
-    if best is not None:
-        if ORDER[best] <= ORDER[standing.by]:
-            return None
-        return MapEngaged(map=MAP, by=best, at=move.to, witness=witness, upgraded=True, founded_by=standing.founded_by)
-    tentative = standing.by in {"lexical", "semantic", "assumed"}
-    idle = idle_after(standing, since)
-    if not tentative or options.never_parks or idle < options.grace:
-        return None
-    return MapParked(map=MAP, by=standing.by, idle=idle, at=move.to, witness=standing.witness)
+        return MapParked(map=MAP, by=standing.by, idle=idle, at=move.to, witness=standing.witness)
+    if move.is_move and move.source:
+        return _engaged(move, best, standing, tenant_changed=True)
+    return _engaged(move, best, standing, upgraded=True) if ORDER[best] > ORDER[standing.by] else None
+
+
+def _engaged(
+    move: Move, by: Strength, standing: Standing | None, *, reengaged: bool = False, upgraded: bool = False,
+    tenant_changed: bool = False,
+) -> MapEngaged:  # fmt: skip
+    return MapEngaged(
+        map=MAP, by=by, at=move.to, witness="" if move.witness is None else move.witness.text, reengaged=reengaged,
+        upgraded=upgraded, tenant_changed=tenant_changed,
+        founded_by=None if standing is None else standing.founded_by,
+    )  # fmt: skip
 
 
 def park_card(standing: Standing, cursor: str) -> Piece:

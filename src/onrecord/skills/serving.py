@@ -48,7 +48,7 @@ class Serving:
         free = (self.tools_of[id] for id in skills if id not in scoped)
         self.free: frozenset[str] = frozenset().union(*free)
         self._pieces: dict[tuple[str, ...], tuple[Piece, ...]] = {}
-        self._offers: dict[tuple[int, Situation], tuple[Given, Given]] = {}
+        self._offers: dict[tuple[object, ...], tuple[Given, Given]] = {}
 
     def pieces(self, used: tuple[str, ...]) -> tuple[Piece, ...]:
         """The texts of the skills in use that stand among the instructions."""
@@ -65,7 +65,7 @@ class Serving:
 
     def offers(self, given: Given, now: Situation) -> Given:
         """The tools of a request. The same tuple for the same situation, so that it is encoded once."""
-        key = (id(given), now)
+        key = (id(given), now.used, now.door, now.parked, now.at and (now.at.skill.id, now.at.number))
         held = self._offers.get(key)
         if held is None or held[0] is not given:
             if len(self._offers) >= MOST_KEPT:

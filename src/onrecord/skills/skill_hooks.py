@@ -114,7 +114,7 @@ class SkillHooks:
         graph = self.graph
         if graph is None:
             return now.active
-        wired = () if parked else (*graph.always, *((now.cursor,) if now.cursor in graph.nodes else ()))
+        wired = () if parked else (*graph.always, *((now.cursor,) if now.cursor in self.skills else ()))
         return tuple(dict.fromkeys((*wired, *now.active)))
 
     def _model(self, now: SkillState, used: Sequence[str]) -> Model | None:
