@@ -21,6 +21,7 @@ MOST_BYTES = 64 * 1024
 
 _KEY = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*):(?:[ ]+(.*)|)$")
 _BLOCK = re.compile(r"([|>])(-?)$")
+_BREAKS = frozenset("\x7f\x85\u2028\u2029\ufeff")  # YAML takes them for line ends, or not at all
 _SPECIAL = set("&*!|>%@`{}[]?,#'\"")
 
 
@@ -49,6 +50,9 @@ class _Lines:
 
     def __init__(self, lines: list[str], where: str) -> None:
         self.lines, self.where, self.at = lines, where, 0
+        for place, line in enumerate(lines):
+            if any(letter < " " or letter in _BREAKS for letter in line):
+                raise _broken(where, place + 2, "there is a tab or another control character: use blanks")
 
     def broken(self, told: str) -> ConfigurationError:
         return _broken(self.where, self.at + 2, told)
@@ -58,8 +62,6 @@ class _Lines:
         while self.at < len(self.lines):
             line = self.lines[self.at].rstrip()
             said = line.lstrip(" ")
-            if said.startswith("\t"):
-                raise self.broken("a tab indents nothing in YAML")
             if said and not said.startswith("#"):
                 return len(line) - len(said), said
             self.at += 1
@@ -122,7 +124,8 @@ class _Lines:
             if match is None:
                 texts.append(self.scalar(said, indent))
             else:
-                pairs.append({match[1]: self.scalar((match[2] or "").strip(), indent) if match[2] else self.none()})
+                column = indent + len(found[1]) - len(said)  # a pair goes on where its key stands
+                pairs.append({match[1]: self.scalar(match[2].strip(), column) if match[2] else self.none()})
         if found is not None and found[0] > indent:
             raise self.broken("nesting goes one level deep here")
         if texts and pairs:
@@ -148,7 +151,7 @@ class _Lines:
         while not commented and self.at < len(self.lines):
             line = self.lines[self.at].rstrip()
             more = line.lstrip(" ")
-            if not more or len(line) - len(more) <= indent or more.startswith(("#", "\t")):
+            if not more or len(line) - len(more) <= indent or more.startswith("#"):
                 break
             parts.append(self.plain(more))
             commented = _uncommented(more) != more
@@ -180,17 +183,19 @@ class _Lines:
         taken: list[str] = []
         depth = 0
         while self.at < len(self.lines):
-            line = self.lines[self.at].rstrip(" ") if not self.lines[self.at].strip() else self.lines[self.at]
+            line = self.lines[self.at]
             here = len(line) - len(line.lstrip(" "))
-            if line:
+            if line.strip():
                 depth = depth or here
                 if here <= indent:
                     break
                 if here < depth:
                     raise self.broken("this line of a block is indented less than its first")
-                if folded and here > depth:
-                    raise self.broken("a folded text has one indentation: use '|' to keep lines as they are")
-            taken.append(line[depth:] if line else "")
+            if here > (depth or here) and folded:
+                raise self.broken("a folded text has one indentation: use '|' to keep lines as they are")
+            if not line.strip() and not depth and line:
+                raise self.broken("a block begins with a line that is only blanks")
+            taken.append(line[depth:])
             self.at += 1
         body = (_folded(taken) if folded else "\n".join(taken)).rstrip("\n")
         return body + "\n" if body and ends else body

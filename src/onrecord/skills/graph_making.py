@@ -102,7 +102,8 @@ def _id(one: str | Skill) -> str:
 
 
 def _starts(start: Any) -> Iterator[Start]:
-    for each in [start] if isinstance(start, (str, Skill, Start)) else start:
+    several = isinstance(start, Iterable) and not isinstance(start, (str, Skill, Start))
+    for each in start if several else [start]:
         if not isinstance(each, (str, Skill, Start)):
             raise refused(f"start= takes skills, ids and Start rules, not a {type(each).__name__}")
         yield each if isinstance(each, Start) else Start(_id(each))
