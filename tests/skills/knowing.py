@@ -32,8 +32,8 @@ def pick(id: str) -> Any:
 
 
 async def answering(
-    *answers: Any, features: Sequence[Any] = (), said: str = "hi", model: ScriptedModel | None = None, session: Any = None,
-    **given: Any,
+    *answers: Any, features: Sequence[Any] = (), said: str = "hi", model: ScriptedModel | None = None,
+    session: Any = None, **given: Any,
 ) -> tuple[list[Request], Result]:  # fmt: skip
     """One turn with these answers: its requests, and the result."""
     held = model or ScriptedModel(*answers)

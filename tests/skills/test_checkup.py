@@ -70,7 +70,10 @@ CASES: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ),
     (
         "overlapping-intents", "warning", some("a", "b"),
-        {"start": [Start("a", match=Intent("pay a bill")), Start("b", match=Intent("pay the bill"))], "classify": Scorer()},
+        {
+            "start": [Start("a", match=Intent("pay a bill")), Start("b", match=Intent("pay the bill"))],
+            "classify": Scorer(),
+        },
     ),
     (
         "duplicate-intent-example", "error", some("a", "b"),
@@ -93,9 +96,9 @@ CASES: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         "example-misses-own-rule", "error", some("a"),
         {"start": [Start("a", match=KEY, examples=["my refunds"])], "never_routes": NEVER},
     ),
-    ("example-misses-own-rule", "error", some("a"), {"start": [Start("a", only_if=lambda hop: 1 / 0, examples=["x"])]}),
-    ("example-misses-own-rule", "warning", some("a"), {"start": [Start("a", only_if=lambda hop: False, examples=["x"])]}),
-    ("example-unclaimed", "warning", some("a"), {"start": [Start("a", only_if=lambda hop: False, examples=["x"])]}),
+    ("example-misses-own-rule", "error", some("a"), {"start": [Start("a", only_if=lambda _: 1 / 0, examples=["x"])]}),
+    ("example-misses-own-rule", "warning", some("a"), {"start": [Start("a", only_if=lambda _: False, examples=["x"])]}),
+    ("example-unclaimed", "warning", some("a"), {"start": [Start("a", only_if=lambda _: False, examples=["x"])]}),
     (
         "example-shadowed-by-earlier", "error", some("a", "b"),
         {"start": [Start("a", match=Pattern("bill")), Start("b", match=KEY, examples=["refund my bill"])]},
@@ -170,7 +173,7 @@ def test_a_graph_that_is_well_made_has_no_findings() -> None:
     start = [
         Start("a", match=KEY, examples=["refund me"]), Start("b", match=Pattern("bill"), examples=["my bill"]),
     ]  # fmt: skip
-    skills = some("a", "b", consumes="case") + [skill("c", "cone", "ctwo", produces="case")]
+    skills = [*some("a", "b", consumes="case"), skill("c", "cone", "ctwo", produces="case")]
     routes = [*ROUND, Route("b", "c", guard={"total": {"gt": 3}}), Route("c", "a", on_tool="z")]
     assert codes(*skills, start=start, routes=routes, never_routes=NEVER) == {}
 
@@ -210,7 +213,7 @@ def test_texts_are_checked_against_the_agent_when_the_tools_are_not_told() -> No
 
 # ---- refused outright ------------------------------------------------------------------------------------------------
 
-TREE = Decide(lambda hop: True, "a", "b")
+TREE = Decide(lambda _: True, "a", "b")
 REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     ([], {}, "the graph has no skills"),
     (["a"], {}, "a str is no skill"),
@@ -235,7 +238,7 @@ REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     (some("a", "b"), {"tree": TREE, "classify": Scorer()}, "so classify= says nothing"),
     (some("a", "b", "c"), {"tree": TREE}, "'c' is no leaf of the tree"),
     (some("a"), {"tree": TREE}, "the tree names 'b'"),
-    (some("a"), {"tree": Decide(lambda hop: True, "a", 7)}, "a decision leads to a int"),  # type: ignore[arg-type]
+    (some("a"), {"tree": Decide(lambda _: True, "a", 7)}, "a decision leads to a int"),  # type: ignore[arg-type]
     (some("a", "b", surface="tool_only"), {"tree": TREE}, "the tree leads to the skill"),
     (some("a"), {"graph": object()}, "beside a declaration of its own"),
     ([], {"graph": object()}, "a object is no graph"),
@@ -252,7 +255,7 @@ def test_what_cannot_be_made_is_refused(skills: list[Any], declared: dict[str, A
 def test_a17_steps_need_a_place_of_their_own() -> None:
     """Not in a tree, and not on a skill that the cursor never stands on (case A17; there is no classic mode here)."""
     with pytest.raises(ConfigurationError, match="'returns' has steps: a tree decides anew"):
-        SkillGraph([procedure(), *some("a")], tree=Decide(lambda hop: True, "a", "returns"), check="off")
+        SkillGraph([procedure(), *some("a")], tree=Decide(lambda _: True, "a", "returns"), check="off")
     with pytest.raises(ConfigurationError, match="'returns' has steps and is loose"):
         SkillGraph(some("a"), start="a", loose=[procedure()], check="off")
 
@@ -290,11 +293,11 @@ def test_194_a_shape_that_classifies_must_say_how() -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Route("a", "b", on_tool="x", only_if=lambda outcome: True), "says twice when it is taken"),
+        (lambda: Route("a", "b", on_tool="x", only_if=lambda _: True), "says twice when it is taken"),
         (lambda: Route("a", "b", on_status=["failed"], guard={"x": {"eq": 1}}), "says twice when it is taken"),
         (lambda: Route("a", "b", on_status=[]), "empty on_status"),
         (lambda: Route("a", "b", guard={}), "the guard of the route from 'a' to 'b' says nothing"),
-        (lambda: Start("a", match=KEY, only_if=lambda hop: True), "both match= and only_if="),
+        (lambda: Start("a", match=KEY, only_if=lambda _: True), "both match= and only_if="),
         (lambda: Escalation(ScriptedModel(), after_refusals=0), "after_refusals is a whole number"),
     ],
 )
@@ -319,16 +322,17 @@ def test_a_drawing_says_what_takes_each_way() -> None:
     """By label, match, tool, status or guard; nothing in it breaks out of its caption."""
     start = [
         Start("a", match=Keywords(["one", "two", "three", "four"])), Start("b", match=AllOf([KEY, Pattern("<b>")])),
-        Start("b", match=Intent('says "hi"')), Start("b", only_if=lambda hop: True), Start("b", label="else"),
+        Start("b", match=Intent('says "hi"')), Start("b", only_if=lambda _: True), Start("b", label="else"),
     ]  # fmt: skip
     routes = [
         Route("a", "b", on_tool="x", on_status="failed"), Route("a", "b", guard={"total": {"gt": 3}}),
-        Route("b", "a", only_if=lambda outcome: True), Route("b", "a", label="back"),
+        Route("b", "a", only_if=lambda _: True), Route("b", "a", label="back"),
     ]  # fmt: skip
     held = SkillGraph(some("a", "b"), start=start, routes=routes, loose=some("e"), check="off", classify=Scorer())
     drawn = held.to_mermaid()
     for caption in (
-        'start -->|"one, two, three, …"| s0', 'start -->|"refund and #lt;b#gt;"| s1', 'start -->|"says #quot;hi#quot;"| s1',
+        'start -->|"one, two, three, …"| s0', 'start -->|"refund and #lt;b#gt;"| s1',
+        'start -->|"says #quot;hi#quot;"| s1',
         'start -->|"if"| s1', 'start -->|"else"| s1', 's0 -->|"x failed"| s1', 's0 -->|"total gt 3"| s1',
         's1 -->|"if"| s0', 's1 -.->|"back"| s0', 's2(["e"])',
     ):  # fmt: skip
@@ -339,7 +343,7 @@ def test_a_drawing_says_what_takes_each_way() -> None:
 
 def test_a_tree_is_drawn_with_its_decisions() -> None:
     """As diamonds."""
-    tree = Decide(lambda hop: True, "a", Decide(lambda hop: True, "b", "a"), label="long?")
+    tree = Decide(lambda _: True, "a", Decide(lambda _: True, "b", "a"), label="long?")
     drawn = SkillGraph(some("a", "b"), tree=tree, check="off").to_mermaid()
     for line in ('d0{"long?"}', "start --> d0", 'd0 -->|"yes"| s0', 'd0 -->|"no"| d1', 'd1{"?"}', 'd1 -->|"yes"| s1'):
         assert line in drawn

@@ -11,7 +11,7 @@ from onrecord.skills import Engagement, Intent, Keywords, Route, SkillGraph, Sta
 from onrecord.skills.skill_kinds import MapEngaged, MapParked, SkillMoved
 from onrecord.testing import call
 from tests.skills.knowing import answering, offered, pick, skill, systems
-from tests.turn.acting import Result, bodies, tool
+from tests.turn.acting import Result, bodies, texts, tool
 
 pytestmark = pytest.mark.unit
 
@@ -65,6 +65,15 @@ async def test_187_asking_for_a_skill_of_it_brings_it_back() -> None:
         assert (back.reengaged, back.by, back.founded_by, len(bodies(result, MapParked))) == (
             True, "explicit", "lexical", 1,
         )  # fmt: skip
+
+
+async def test_asking_for_what_cannot_be_reached_brings_it_back_and_moves_nothing() -> None:
+    """Parking opens no way that there was not."""
+    requests, result = await played(*IDLE, pick("report"), "done")
+    assert "About audit." in systems(requests[4])
+    assert [b.to for b in bodies(result, SkillMoved)] == ["audit"]
+    assert "at 'audit', not 'report'. From there" not in texts(requests[4])[-1]
+    assert "in use again from your next step on, at 'audit', not 'report'." in texts(requests[4])[-1]
 
 
 async def test_187_a_call_of_its_tools_renews_it() -> None:

@@ -113,7 +113,6 @@ async def test_123_a_route_beats_what_the_model_picked() -> None:
 
 async def test_124_a_guard_opens_or_stays_closed_with_evidence() -> None:
     """The status of a result, say; ours are the words of `ToolCall.status` (case 124)."""
-
     ran: list[str] = []
 
     def once(args: Any, ctx: Any) -> Any:
@@ -141,7 +140,7 @@ async def test_124_a_guard_opens_or_stays_closed_with_evidence() -> None:
         (Route("a", "b", on_status="returned"), True),
         (Route("a", "b", on_tool="x", on_status=["failed", "partial"]), False),
         (Route("a", "b", only_if=lambda outcome: outcome.text == "x"), True),
-        (Route("a", "b", only_if=lambda outcome: 1 / 0), False),
+        (Route("a", "b", only_if=lambda _: 1 / 0), False),
         (Route("a", "b"), False),
         (Route("b", "c", on_tool="x"), False),
     ],
@@ -156,7 +155,7 @@ async def test_a_tool_may_propose_where_to_go_on() -> None:
     """The first that can be followed wins over what the model picks; what cannot is told to the model."""
 
     def proposing(to: str) -> Any:
-        return lambda args, ctx: ToolResult("ok", facts=(SkillProposed(skill=to, reason="because"),))
+        return lambda *_: ToolResult("ok", facts=(SkillProposed(skill=to, reason="because"),))
 
     tools = [tool("p", proposing("b")), tool("q", proposing("c")), tool("z", proposing("d"))]
     held = graph(Route("a", "b"), Route("a", "c"))
@@ -198,7 +197,7 @@ async def test_the_cursor_begins_anew_with_each_turn() -> None:
 
 async def test_125_what_cannot_be_reached_is_refused_and_changes_nothing() -> None:
     """With those that can, hidden ones left out of the sentence and of the record (case 125)."""
-    held = graph(Route("a", "b"), Route("a", "d"), visible=lambda turn, id: id != "d", loose=[skill("e")])
+    held = graph(Route("a", "b"), Route("a", "d"), visible=lambda _, id: id != "d", loose=[skill("e")])
     requests, result = await answering(pick("c"), "done", features=[held])
     assert texts(requests[1]) == ["The skill 'c' cannot be taken up from here. You can take up: b, e."]
     (rejected,) = bodies(result, SkillRejected)

@@ -62,7 +62,7 @@ INTENTS = [Start(id, match=Intent(f"wants {id}", [f"give me {id}"])) for id in "
 
 def graph(scorer: Any = None, *routes: Route, start: Any = None, **more: Any) -> SkillGraph:
     """Two intents, and a skill behind a keyword."""
-    rules = INTENTS + [Start("c", match=Keywords(["third"]))] if start is None else start
+    rules = [*INTENTS, Start("c", match=Keywords(["third"]))] if start is None else start
     return SkillGraph([A, B, C], start=rules, routes=routes, classify=scorer, check="off", **more)
 
 
@@ -118,7 +118,7 @@ async def test_a_scorer_that_picks_is_decisive() -> None:
 
 async def test_nothing_alive_offers_all_that_may_be_seen() -> None:
     """The model chooses, or answers without."""
-    held = graph(Scores(a=0.0, b=float("nan"), floor=0.0), visible=lambda turn, id: id != "b")
+    held = graph(Scores(a=0.0, b=float("nan"), floor=0.0), visible=lambda _, id: id != "b")
     requests, result = await answering("done", features=[held])
     assert (routed(result).by, routed(result).offered) == ("menu", ("a",))
     assert "If none does, answer without." in systems(requests[0])
@@ -212,7 +212,8 @@ async def test_a_skill_that_is_gone_is_dropped_and_told() -> None:
     """The graph was changed since."""
     old = graph(None, start="a", continuity="conversation")
     first = await turn(Agent(ScriptedModel("one"), features=[old]), "one")
-    new = SkillGraph([B, C], start=[Start("b", match=Intent("b"))], classify=Scores(b=0.9), continuity="conversation", check="off")  # fmt: skip
+    rules = [Start("b", match=Intent("b"))]
+    new = SkillGraph([B, C], start=rules, classify=Scores(b=0.9), continuity="conversation", check="off")
     second = await turn(Agent(ScriptedModel("two"), features=[new]), "two", session=first.session)
     assert (routed(second).dropped, routed(second).source, routed(second).to) == ("a", "", "b")
 
@@ -328,7 +329,8 @@ async def test_a_scorer_alone_chooses_among_entries() -> None:
     held = SkillGraph([A, B], entries=["a", "b"], scored_by=Scores(a=0.4, b=0.41), check="off")
     _, result = await answering("done", features=[held])
     assert (routed(result).by, cursor(result)) == ("entry", "b")
-    _, result = await answering(pick("a"), "done", features=[SkillGraph([A, B], entries=["a", "b"], scored_by=Down(), check="off")])  # fmt: skip
+    down = SkillGraph([A, B], entries=["a", "b"], scored_by=Down(), check="off")
+    _, result = await answering(pick("a"), "done", features=[down])
     assert (bodies(result, TurnRouted), cursor(result)) == ([], "a")
     dead = SkillGraph([A, B], entries=["a", "b"], scored_by=Scores(a=0.0, b=0.0, floor=0.5), check="off")
     _, result = await answering("done", features=[dead])

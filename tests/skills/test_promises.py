@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
@@ -59,7 +58,7 @@ async def played(*features: Any, said: str = "hi", answers: Any = ()) -> tuple[l
 
 
 async def test_idle_skills_add_one_tool_and_no_entry() -> None:
-    """Only ``read_skill`` and the tools of the skills are in the request; the record has core kinds (specification §33)."""
+    """Requests have the door and the skills' tools; the record has core kinds only (specification §33)."""
     _, plain = await played()
     _, kinds = await played(Skills(A, B))
     assert kinds == plain
@@ -76,7 +75,7 @@ async def test_an_idle_graph_adds_no_entry_and_the_same_bytes_as_skills_that_are
     "spelled_out",
     [
         {"strictness": "assist", "continuity": "turn"}, {"engagement": None, "escalation": None, "decider": None},
-        {"models": {}, "loose": [], "never_routes": []}, {"visible": lambda turn, id: True},
+        {"models": {}, "loose": [], "never_routes": []}, {"visible": lambda *_: True},
     ],
 )  # fmt: skip
 async def test_options_at_their_defaults_change_no_byte(spelled_out: dict[str, Any]) -> None:
@@ -94,7 +93,7 @@ async def test_engagement_that_parks_nothing_changes_no_byte() -> None:
 
 def test_hooks_stand_where_the_architecture_says() -> None:
     """CHOOSE, GATES, PROCEDURE; and PERMISSION where skills are hidden."""
-    hooks = Skills(procedure(), visible=lambda turn, id: True).hooks(Agent(ScriptedModel()).spec)
+    hooks = Skills(procedure(), visible=lambda *_: True).hooks(Agent(ScriptedModel()).spec)
     assert hooks.order == {
         "request": SLOTS["request"]["CHOOSE"], "after_tool": SLOTS["after_tool"]["GATES"],
         "before_tool": SLOTS["before_tool"]["PERMISSION"], "output": SLOTS["output"]["PROCEDURE"],

@@ -30,7 +30,10 @@ routes = st.lists(
     st.builds(
         lambda source, to, how: Route(source, to, **how), st.sampled_from(IDS), st.sampled_from(IDS),
         st.sampled_from(
-            [{}, {"on_tool": "x"}, {"on_tool": "y"}, {"on_status": "failed"}, {"guard": {"tool_name": {"eq": "tool_a"}}}]
+            [
+                {}, {"on_tool": "x"}, {"on_tool": "y"}, {"on_status": "failed"},
+                {"guard": {"tool_name": {"eq": "tool_a"}}},
+            ]
         ),
     ),
     max_size=6,
@@ -95,7 +98,7 @@ def test_the_cursor_is_always_where_a_way_leads(graph: SkillGraph, answers: list
             assert body.requested not in body.allowed
             assert body.requested in graph.skills
         if isinstance(body, SkillActivated):
-            assert body.hop
+            assert body.hop != body.recalls
 
 
 @settings(max_examples=40, deadline=None)

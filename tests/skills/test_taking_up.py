@@ -134,7 +134,7 @@ async def test_a_listed_catalogue_keeps_requests_small() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("visible", [lambda turn, id: id != "refunds", lambda turn, id: 1 / (id != "refunds")])
+@pytest.mark.parametrize("visible", [lambda _, id: id != "refunds", lambda _, id: 1 / (id != "refunds")])
 async def test_158_a_hidden_skill_is_refused_and_not_described(visible: Any, caplog: Any) -> None:
     """It is in the schema, which is the same for everyone; a check that raises hides it (case 158)."""
     features = [Skills(BILLING, REFUNDS, visible=visible)]
@@ -149,7 +149,7 @@ async def test_158_a_hidden_skill_is_refused_and_not_described(visible: Any, cap
 
 async def test_158_a_list_leaves_hidden_skills_out() -> None:
     """With the same check."""
-    features = [Skills(BILLING, REFUNDS, catalog="listed", visible=lambda turn, id: id == "billing")]
+    features = [Skills(BILLING, REFUNDS, catalog="listed", visible=lambda _, id: id == "billing")]
     requests, _ = await answering(call("list_skills"), "done", features=features)
     assert json.loads(texts(requests[1])[0]) == [{"id": "billing", "description": "For billing."}]
 

@@ -118,3 +118,11 @@ def refusal_text(refused: SkillRejected, *, tree: bool) -> str:
         return f"{what}: no choice is open now. Go on with the skill that is in use."
     told = f"You can take up: {', '.join(refused.allowed)}." if refused.allowed else "There is none that can be."
     return f"{what} from here. {told}"
+
+
+def recalled_text(refused: SkillRejected) -> str:
+    """What is answered to a skill of a parked graph that cannot be reached from where that stands."""
+    can = f" From there you can take up: {', '.join(refused.allowed)}." if refused.allowed else ""
+    return (
+        f"The skills are in use again from your next step on, at {refused.current!r}, not {refused.requested!r}.{can}"
+    )

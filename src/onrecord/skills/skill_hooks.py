@@ -91,7 +91,7 @@ class SkillHooks:
                 steering.move(turn, Steering.next(turn, message_of(turn), batch, self.fold))
             state = turn.state(self.fold)
         now = self.fold.served(state)
-        parked = now.standing is not None and now.standing.status == "parked"
+        parked = Steering.is_parked(now)
         used = self._used(now, parked=parked)
         at = None if parked else self.procedures.at(now)
         more: tuple[Piece, ...] = self.serving.pieces(used)
@@ -197,8 +197,12 @@ class SkillHooks:
         hop = False
         if steering is not None:
             hop = asked in steering.graph.nodes
-            hidden = self._hidden(turn)
-            refused = steering.refuses(turn.state(self.fold), asked, hidden)
+            state = turn.state(self.fold)
+            refused = steering.refuses(state, asked, self._hidden(turn))
+            if refused is not None and Steering.is_parked(state):
+                turn.note(SkillActivated(skill=asked, recalls=True))
+                told = doors.recalled_text(refused)
+                return Allow(replace(returned, content=(Text(told),)), "the graph comes back, its cursor stays")
             if refused is not None:
                 turn.note(refused)
                 steering.escalate(turn)

@@ -36,10 +36,15 @@ Strength = Literal["explicit", "structural", "semantic", "lexical", "assumed"]
 
 
 class SkillActivated(Body, frozen=True, gc=False, kw_only=True, tag="skill.activated"):
-    """The model took up a skill. ``hop``: it is one of a graph's, and the cursor is to go there."""
+    """The model took up a skill. ``hop``: it is one of a graph's, and the cursor is to go there.
+
+    ``recalls``: it asked for a skill of a parked graph that cannot be reached from where that stands; the graph comes
+    back, and its cursor stays.
+    """
 
     skill: str
     hop: bool = False
+    recalls: bool = False
 
 
 class SkillRejected(Body, frozen=True, gc=False, kw_only=True, tag="skill.rejected"):

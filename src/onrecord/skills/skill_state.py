@@ -87,9 +87,9 @@ class SkillFold:
             owned = self.owned is not None and body.name in self.owned
             return replace(state, since=replace(state.since, called=True, owned=state.since.owned or owned))
         if isinstance(body, SkillActivated):
-            since = replace(state.since, asked=state.since.asked or body.hop)
-            if body.hop:
-                return replace(state, pick=body.skill, since=since)
+            if body.hop or body.recalls:
+                since = replace(state.since, asked=True)
+                return replace(state, pick=body.skill if body.hop else state.pick, since=since)
             return replace(state, picked=_latest(state.picked, (body.skill,)))
         if isinstance(body, SkillMoved):
             strength = strength_of(body.by)

@@ -108,21 +108,25 @@ class Steering:
     def lines(self, now: SkillState, hidden: frozenset[str]) -> tuple[Piece, ...]:
         """The card of a parked graph, and the menu in the first request."""
         out: tuple[Piece, ...] = ()
-        if now.standing is not None and now.standing.status == "parked":
+        if now.standing is not None and self.is_parked(now):
             out = (park_card(now.standing, now.cursor),)
         if now.rounds == 0 and now.routed is not None and (line := self.menu_line(now, hidden)):
             out = (*out, Piece(source="skill-menu", text=line, rank=Rank.SKILL, cache="never"))
         return out
 
-    # ---- what the model and tools may do
+    # ---- what the model may do
+
+    @staticmethod
+    def is_parked(state: SkillState) -> bool:
+        """Whether the graph takes no part in requests now."""
+        return state.standing is not None and state.standing.status == "parked"
 
     def refuses(self, state: SkillState, asked: str, hidden: frozenset[str]) -> SkillRejected | None:
         """Why a skill cannot be taken up from here; None when it can."""
         graph = self.graph
         if asked in graph.loose:
             return None
-        parked = state.standing is not None and state.standing.status == "parked"
-        if graph.tree is None and (parked or asked == state.cursor):
+        if graph.tree is None and asked == state.cursor:
             return None
         menu = self.menu(state)
         reach = tuple(dict.fromkeys((*graph.reachable(state.cursor), *menu)))
