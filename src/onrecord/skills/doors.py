@@ -55,7 +55,7 @@ def menu_text(offered: Sequence[tuple[str, float | None]], *, stay: str) -> str:
 def read_skill(skills: Mapping[str, Skill], description: str) -> Tool:
     """The tool that takes up a skill. Its result is the text, or says where that will stand."""
 
-    def handler(args: Mapping[str, Json], ctx: Any) -> str:
+    async def handler(args: Mapping[str, Json], ctx: Any) -> str:  # async: it is not worth a thread
         skill = skills[args["id"]]
         return skill.text if skill.in_result else taken_up(skill)
 
@@ -73,8 +73,12 @@ def taken_up(skill: Skill) -> str:
 def list_skills(skills: Sequence[Skill]) -> Tool:
     """The tool that names all skills."""
     told = catalog(skills)
+
+    async def handler(args: Mapping[str, Json], ctx: Any) -> str:
+        return told
+
     return Tool(
-        LIST_SKILLS, lambda *_: told, f"Lists the skills that {READ_SKILL} can take up, as JSON: id and description.",
+        LIST_SKILLS, handler, f"Lists the skills that {READ_SKILL} can take up, as JSON: id and description.",
         read_only=True,
     )  # fmt: skip
 
@@ -95,8 +99,12 @@ def _choice(name: str, about: str, words: list[str]) -> Mapping[str, Json]:
 
 def skip_step() -> Tool:
     """The tool that passes over a step of a procedure; what it answers depends on the step."""
+
+    async def handler(args: Mapping[str, Json], ctx: Any) -> str:
+        return ""
+
     return Tool(
-        SKIP_STEP, lambda *_: "", "Skips the step of the procedure that is next, for a reason.",
+        SKIP_STEP, handler, "Skips the step of the procedure that is next, for a reason.",
         parameters={
             "type": "object",
             "properties": {"reason": {"type": "string", "description": "Why this step is not needed."}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -125,47 +126,87 @@ def _pattern(match: Pattern, where: str) -> Finder:
 
 
 class StartIndex:
-    """Which of many matches a message may fulfil, without trying them all: by the first word of their keywords.
+    """Which of many matches a message may fulfil, without trying them all.
 
-    It leaves out only what cannot match: other messages than ASCII ones, and matches without keywords, are all tried.
+    Keywords are found by their rarest word, patterns by a text that must be in what they match. It leaves out only
+    what cannot match: for a message that is not ASCII all are tried, and those of which nothing is known always.
     """
 
     def __init__(self, matches: Sequence[Match | None]) -> None:
-        self._by_word: dict[str, list[int]] = {}
-        self._always: list[int] = []
         self._all = [place for place, match in enumerate(matches) if not isinstance(match, Intent)]
-        for place in self._all:
-            words = _first_words(matches[place])
-            if words is None:
+        parts = {place: _telling(matches[place]) for place in self._all}
+        common = Counter(word for part in parts.values() if isinstance(part, Keywords) for word in _words(part))
+        self._by_word: dict[str, list[int]] = {}
+        self._by_text: list[tuple[str, int]] = []
+        self._always: list[int] = []
+        for place, part in parts.items():
+            if isinstance(part, Keywords) and (rare := _rarest(part, common)) is not None:
+                for word in rare:
+                    self._by_word.setdefault(word, []).append(place)
+            elif isinstance(part, Pattern) and (text := required_text(part.regex)):
+                self._by_text.append((text, place))
+            else:
                 self._always.append(place)
-            for word in words or ():
-                self._by_word.setdefault(word, []).append(place)
 
     def candidates(self, message: str) -> Sequence[int]:
         """The places of the matches to try, in order."""
         if not message.isascii():
             return self._all
-        if not self._by_word:
-            return self._always
-        found = set(self._always)
-        for word in set(_WORD.findall(message.lower())):
-            found.update(self._by_word.get(word, ()))
-        return sorted(found)
+        low = message.lower()
+        found = {place for text, place in self._by_text if text in low}
+        if self._by_word:
+            for word in self._by_word.keys() & set(_WORD.findall(low)):
+                found.update(self._by_word[word])
+        return sorted((*self._always, *found)) if found else self._always
 
 
 _WORD = re.compile(r"\w+")
 
 
-def _first_words(match: Match | None) -> set[str] | None:
-    """Words of which a message must have one; None where nothing can be said."""
+def _telling(match: Match | None) -> Keywords | Pattern | None:
+    """The part of a match by which it is found; one of several that must all hold will do."""
     if isinstance(match, AllOf):
-        return next((words for each in match.matches if (words := _first_words(each)) is not None), None)
-    if not isinstance(match, Keywords):
-        return None
-    words = set()
+        return next((part for each in match.matches if (part := _telling(each)) is not None), None)
+    return match if isinstance(match, (Keywords, Pattern)) else None
+
+
+def _words(match: Keywords) -> set[str]:
+    return {word for keyword in match.words for word in _WORD.findall(keyword.lower())}
+
+
+def _rarest(match: Keywords, common: Counter[str]) -> set[str] | None:
+    """Words of which a message must have one: of each keyword the one that fewest others have."""
+    rare = set()
     for keyword in match.words:
-        first = _WORD.search(keyword.lower())
-        if first is None or not keyword.isascii():
+        words = _WORD.findall(keyword.lower())
+        if not words or not keyword.isascii():
             return None
-        words.add(first[0])
-    return words
+        rare.add(min(words, key=common.__getitem__))
+    return rare
+
+
+def required_text(regex: str) -> str:
+    """A text in lower case that is in whatever the expression matches; empty where that is not plain to see."""
+    if not regex.isascii() or any(sign in regex for sign in "()[]|"):
+        return ""
+    runs, run, place = [""], "", 0
+    while place < len(regex):
+        letter = regex[place]
+        if letter == "\\":
+            place += 1
+            escaped = regex[place]
+            if escaped in "xuUN0123456789":
+                return ""  # a letter by its number, whose digits stand for themselves nowhere
+            if escaped.isalpha():  # a class or an edge: it says nothing about a letter
+                runs, run = [*runs, run], ""
+            else:
+                run += escaped
+        elif letter in "*?{":
+            runs, run = [*runs, run[:-1]], ""
+            place = regex.find("}", place) if letter == "{" and "}" in regex[place:] else place
+        elif letter in ".^$+":
+            runs, run = [*runs, run], ""
+        else:
+            run += letter
+        place += 1
+    return max((*runs, run), key=len).lower()

@@ -85,8 +85,9 @@ class SkillHooks:
         steering, hidden = self.steering, self._hidden(turn)
         if steering is not None:
             if state.rounds == 0:
-                await steering.begin(turn, message_of(turn), hidden)
-                steering.move(turn, Steering.first(turn, message_of(turn), self.fold))
+                message = message_of(turn)
+                await steering.begin(turn, message, hidden)
+                steering.move(turn, Steering.first(turn, message, self.fold))
             elif (batch := _batch(request, state.last)) is not None:
                 steering.move(turn, Steering.next(turn, message_of(turn), batch, self.fold))
             state = turn.state(self.fold)
@@ -142,17 +143,13 @@ class SkillHooks:
             return self._kept(
                 (hidden,), lambda: doors.door_text([s for i, s in self.skills.items() if i not in hidden])
             )
-        if graph.tree is not None:
-            reach: tuple[str, ...] = ()
-        else:
-            reach = tuple(id for id in graph.reachable(now.cursor) if id not in hidden)
         menu = steering.menu_line(now, hidden)
-        return self._kept((now.cursor, menu, hidden), lambda: self._routed(reach, menu, hidden))
+        return self._kept((now.cursor, menu, hidden), lambda: self._routed(graph, now.cursor, menu, hidden))
 
-    def _routed(self, reach: Sequence[str], menu: str, hidden: frozenset[str]) -> str:
-        graph = self.graph
-        loose = [skill for id, skill in (graph.loose if graph else {}).items() if id not in hidden]
-        others = [id for id in (graph.nodes if graph else {}) if id not in reach and id not in hidden]
+    def _routed(self, graph: GraphPlan, cursor: str, menu: str, hidden: frozenset[str]) -> str:
+        reach = tuple(id for id in graph.reachable(cursor) if id not in hidden)
+        loose = [skill for id, skill in graph.loose.items() if id not in hidden]
+        others = [id for id in graph.nodes if id not in reach and id not in hidden]
         return doors.routed_text([self.skills[id] for id in reach], others, menu, open_too=loose)
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], str]) -> str:

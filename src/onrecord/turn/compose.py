@@ -28,7 +28,7 @@ from onrecord.tools.toolset import OfferContext
 from onrecord.turn.contained import fail
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import SLOTS, Rank, Stop
-from onrecord.turn.plan import Mounted, offer_of
+from onrecord.turn.plan import Mounted, offer_of, tools_of
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
@@ -190,7 +190,7 @@ def _misfit(before: Request, after: Request) -> str:
                 return f"a span of units {span.start} to {span.stop}, where there are {units}"
             if not isinstance(span, (Span, ContextMessage)):
                 return "a view of something else than spans and messages"
-    if after.offers is not before.offers and not all(isinstance(offer, Offer) for offer in after.offers):
+    if after.offers is not before.offers and tools_of(after.offers) is None:
         return "an offer that is none"
     if after.settings is not before.settings and not is_json(after.settings):
         return "settings that JSON cannot hold"

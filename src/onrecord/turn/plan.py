@@ -140,6 +140,24 @@ def offer_of(tool: Tool) -> Offer:
     return Offer(tool=tool, spec=ToolSpec(name=tool.id, description=tool.description, schema=tool.parameters))
 
 
+_TOOLS: dict[int, tuple[tuple[Offer, ...], dict[str, Tool]]] = {}
+
+
+def tools_of(offers: tuple[Offer, ...]) -> Mapping[str, Tool] | None:
+    """The tools of some offers by id; None when one of them is no offer. The same tuple is read once."""
+    held = _TOOLS.get(id(offers))
+    if held is None or held[0] is not offers:
+        if not all(isinstance(offer, Offer) for offer in offers):
+            return None
+        tools = {offer.tool.id: offer.tool for offer in offers}
+        if type(offers) is not tuple:  # a list may be another the next time
+            return tools
+        if len(_TOOLS) >= 256:
+            _TOOLS.clear()
+        held = _TOOLS[id(offers)] = (offers, tools)
+    return held[1]
+
+
 def check_allowed(allowed: Iterable[str] | None, tools: dict[str, Tool]) -> None:
     """ConfigurationError when an allow-list names a tool that is not registered."""
     for name in allowed or ():
