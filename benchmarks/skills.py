@@ -1,7 +1,7 @@
 """What skills cost: turns with a graph of 200 skills less the same turns without, over a model that answers at once.
 
-A turn of a conversation has two requests and a call between them. With the graph a message is matched against 200 starts, the cursor is
-led on by the call, and what is offered changes with it.
+A turn of a conversation has two requests and a call between them. With the graph a message is matched against 200
+starts, the cursor is led on by the call, and what is offered changes with it.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ NO_COUNTERPART: dict[int, str] = {
     20: "typed output is a schema on the request, never a forced tool",
     26: "what a wire cannot carry is a projection issue of its model: tests/models, issue 5",
     29: "a session belongs to its key and owner, not to an agent; who may open one is for a server to check",
-    60: "instructions have no ids that a tool could lease; a tool proposes a skill, for one request: skills/test_graph.py",
+    60: "instructions have no ids to lease; a tool proposes a skill, for one request: skills/test_graph.py",
     62: "handlers have no progress channel: a live reader sees CallDelta",
 }
 
@@ -127,8 +127,8 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     190: ("models/test_call_rules.py::test_l190_",),
     191: ("turn/test_moment_tools.py::test_191_",),
     194: (
-        "skills/test_graph.py::test_194_a_graph",
-        "skills/test_graph.py::test_194_such",
+        "skills/test_graph_shapes.py::test_194_a_graph",
+        "skills/test_graph_shapes.py::test_194_such",
         "skills/test_checkup.py::test_194_",
     ),
 }

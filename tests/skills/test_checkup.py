@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +35,11 @@ def codes(*skills: Any, **declared: Any) -> dict[str, str]:
 ROUND = [Route("a", "b", on_tool="x"), Route("b", "a", on_tool="y")]
 NEVER = ["what is the weather"]
 KEY = Keywords(["refund"])
+
+
+def broken(_: Any) -> bool:
+    """Code that raises."""
+    raise LookupError
 
 
 async def classify(*_: Any) -> Any:
@@ -96,7 +103,7 @@ CASES: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         "example-misses-own-rule", "error", some("a"),
         {"start": [Start("a", match=KEY, examples=["my refunds"])], "never_routes": NEVER},
     ),
-    ("example-misses-own-rule", "error", some("a"), {"start": [Start("a", only_if=lambda _: 1 / 0, examples=["x"])]}),
+    ("example-misses-own-rule", "error", some("a"), {"start": [Start("a", only_if=broken, examples=["x"])]}),
     ("example-misses-own-rule", "warning", some("a"), {"start": [Start("a", only_if=lambda _: False, examples=["x"])]}),
     ("example-unclaimed", "warning", some("a"), {"start": [Start("a", only_if=lambda _: False, examples=["x"])]}),
     (
@@ -166,6 +173,9 @@ def test_every_code_of_the_specification_has_a_case() -> None:
         "tools-share-prefix artifact-kind-unsatisfied body-foreign-tool body-unknown-tool unusable-tool-name".split()
     )
     assert {case[0] for case in CASES} == named
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "skills.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `([a-z-]+)` \| (error|warning)", page, re.MULTILINE))
+    assert told == {code: severity for code, severity, *_ in reversed(CASES)}
 
 
 def test_a_graph_that_is_well_made_has_no_findings() -> None:
@@ -238,7 +248,7 @@ REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     (some("a", "b"), {"tree": TREE, "classify": Scorer()}, "so classify= says nothing"),
     (some("a", "b", "c"), {"tree": TREE}, "'c' is no leaf of the tree"),
     (some("a"), {"tree": TREE}, "the tree names 'b'"),
-    (some("a"), {"tree": Decide(lambda _: True, "a", 7)}, "a decision leads to a int"),  # type: ignore[arg-type]
+    (some("a"), {"tree": Decide(lambda _: True, "a", 7)}, "a decision leads to a int"),  # type: ignore[arg-type] # no skill
     (some("a", "b", surface="tool_only"), {"tree": TREE}, "the tree leads to the skill"),
     (some("a"), {"graph": object()}, "beside a declaration of its own"),
     ([], {"graph": object()}, "a object is no graph"),
@@ -287,7 +297,7 @@ def test_194_a_shape_that_classifies_must_say_how() -> None:
         ({"strictness": "x"}, "strictness cannot"),
     ):
         with pytest.raises(ConfigurationError, match=told):
-            SkillGraph(graph=Shape(), **wrong)  # type: ignore[arg-type] # one of several
+            SkillGraph(graph=Shape(), **wrong)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,10 @@ SAID = "find the most recent zone run"
 AUDIT, REPORT = skill("audit", "scan"), skill("report", "write")
 OTHER = tool("other")
 IDLE = [call("other")] * 3
+USUAL = Engagement()
 
 
-def graph(*routes: Route, start: Any = ZONE, engagement: Any = Engagement(), **more: Any) -> SkillGraph:  # noqa: B008 - a value
+def graph(*routes: Route, start: Any = ZONE, engagement: Any = USUAL, **more: Any) -> SkillGraph:
     """An audit that the word *zone* begins, and a report behind it."""
     return SkillGraph([AUDIT, REPORT], start=start, routes=routes, engagement=engagement, check="off", **more)
 

@@ -138,8 +138,9 @@ async def paused_and_resumed(*answers: Any, features: Any, tools: Any) -> tuple[
     model = ScriptedModel(*answers)
     effects = FakeEffects()
     first = await Agent(model, tools=tools, features=features()).turn("hi", session="s", effects=effects)
-    assert first.status == "paused"
+    assert first.session is not None
     session = unpack(pack(first.session))
+    assert session.pending is not None
     asked = session.pending.question
     answer = Answered(asked.key, approved=True)
     second = await Agent(model, tools=tools, features=features()).turn(answer, session=session, effects=effects)

@@ -232,7 +232,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: skill("a", "t", steps=(SkillStep("u", "n"),)), "names the tool 'u', which is not one of its own"),
     (lambda: skill("a", "t", steps=(SkillStep("t", " "),)), "step 1 has no note"),
     (Skills, "Skills has no skill"),
-    (lambda: Skills(BILLING, catalog="shown"), "catalog of Skills cannot be 'shown'"),  # type: ignore[arg-type]
+    (lambda: Skills(BILLING, catalog="shown"), "catalog of Skills cannot be 'shown'"),  # type: ignore[arg-type] # no such word
     (lambda: Skills(skill("a", "x"), skill("b", "x")), "different tools with the id 'x'"),
     (lambda: Skills(skill("a", "read_skill")), "that name is taken by skills themselves"),
 ]

@@ -9,7 +9,7 @@ from onrecord.errors import ConfigurationError
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.skills.doors import READ_SKILL, catalog, door_text, list_skills, read_skill
-from onrecord.skills.serving import DOORS
+from onrecord.skills.shown_skills import DOORS
 from onrecord.skills.skill import Skill, refused
 from onrecord.skills.skill_hooks import SkillHooks, Visible
 from onrecord.tools.tool import Tool

@@ -17,7 +17,7 @@ from onrecord.skills import doors
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.procedure import Procedures
 from onrecord.skills.proposals import judge_proposal
-from onrecord.skills.serving import Serving, Situation
+from onrecord.skills.shown_skills import Serving, Situation
 from onrecord.skills.skill import Skill
 from onrecord.skills.skill_kinds import ALL_BODIES, SkillActivated
 from onrecord.skills.skill_state import CURSOR, SkillFold, SkillState
