@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
+from onrecord.conversation.inputs import Happened
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.classify import Choice, Chosen, Classified, Told
 from onrecord.record.kinds import ModelReplied
@@ -218,10 +220,39 @@ async def test_a_skill_that_is_gone_is_dropped_and_told() -> None:
     assert (routed(second).dropped, routed(second).source, routed(second).to) == ("a", "", "b")
 
 
+async def test_a_skill_that_is_gone_is_told_without_a_scorer_too() -> None:
+    """And the start rules have their say."""
+    first = await turn(Agent(ScriptedModel("one"), features=[graph(start="a", continuity="conversation")]), "one")
+    new = SkillGraph([B], start="b", continuity="conversation", check="off")
+    second = await turn(Agent(ScriptedModel("two"), features=[new]), "two", session=first.session)
+    assert (routed(second).by, routed(second).dropped, cursor(second)) == ("none", "a", "b")
+
+
+class Waiting:
+    """Waits until it is cancelled."""
+
+    name, floor, categorical = "waiting", None, False
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def score(self, turn: Any, message: str, candidates: Any, /) -> Any:
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
+async def test_a_cancelled_turn_is_not_a_failed_scorer() -> None:
+    """It goes through."""
+    scorer = Waiting()
+    running = asyncio.create_task(answering("done", features=[graph(scorer)]))
+    await scorer.asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
 async def test_a_turn_that_nobodys_words_began_is_not_scored() -> None:
     """There is nothing to score."""
-    from onrecord.conversation.inputs import Happened
-
     scorer = Scores(a=0.9, b=0.1)
     agent = Agent(ScriptedModel("one"), features=[graph(scorer)])
     result = await agent.turn(Happened(name="shipped", key="e1"), session="s", effects=FakeEffects())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, FeatureConflict
 from onrecord.record.kinds import ModelRequested
-from onrecord.skills import Skill, SkillRegistry, Skills, SkillStep
-from onrecord.skills.skill_kinds import SkillActivated
+from onrecord.skills import Skill, SkillGraph, SkillProposed, SkillRegistry, Skills, SkillStep, offered_with
+from onrecord.skills.skill_kinds import EffectJudged, SkillActivated
 from onrecord.testing import ScriptedModel, call
+from onrecord.tools.tool import Tool, ToolResult
+from onrecord.tools.toolset import OfferContext
 from onrecord.turn.plan import Bundle
 from tests.skills.knowing import answering, descriptions, offered, pick, skill, systems
 from tests.turn.acting import bodies, results, texts, tool, turn
@@ -168,6 +171,39 @@ def test_166_a_name_that_is_no_model_is_refused_while_building() -> None:
     """A provider without a model, or an unknown one (case 166)."""
     with pytest.raises(ConfigurationError, match="'sonnet-9' names no model provider"):
         Skills(skill("a", model="sonnet-9"))
+
+
+class Server:
+    """A toolset, as of a server."""
+
+    async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
+        return (tool("remote"),)
+
+
+async def test_a_toolset_may_be_offered_with_a_skill() -> None:
+    """In the rounds in which it is in use (seed 004: skillScopedTools)."""
+    model = ScriptedModel(pick("billing"), "done", "later")
+    agent = Agent(model, tools=[offered_with("billing", Server())], features=[Skills(BILLING)])
+    first = await turn(agent, "one")
+    await turn(agent, "two", session=first.session)
+    assert [("remote" in offered(request)) for request in model.requests] == [False, True, False]
+
+
+async def test_a_toolset_is_offered_from_the_request_after_a_graph_went_there() -> None:
+    """Tools are asked for before it moves."""
+    graph = SkillGraph([BILLING], start="billing", check="off")
+    requests, _ = await answering(call("charge"), "done", tools=[offered_with("billing", Server())], features=[graph])
+    assert [("remote" in offered(request)) for request in requests] == [False, True]
+
+
+async def test_a_proposal_needs_a_graph() -> None:
+    """A tool that proposes a skill is told so."""
+    proposes = tool("p", lambda *_: ToolResult("ok", facts=(SkillProposed(skill="billing"),)))
+    requests, result = await answering(call("p"), "done", tools=[proposes], features=[Skills(BILLING)])
+    assert texts(requests[1]) == [
+        "ok\n\nThe proposal to go on with 'billing' was refused: there is no graph of skills."
+    ]
+    assert [b.outcome for b in bodies(result, EffectJudged)] == ["refused"]
 
 
 # ---- a registry that agents share ------------------------------------------------------------------------------------

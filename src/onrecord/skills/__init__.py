@@ -9,7 +9,7 @@ from onrecord.skills.graph_plan import Escalation
 from onrecord.skills.guards import ToolOutcome
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import AllOf, Intent, Keywords, Pattern
-from onrecord.skills.registry import SkillRegistry, Skills
+from onrecord.skills.registry import SkillRegistry, Skills, offered_with
 from onrecord.skills.routes import Decide, Route, Start
 from onrecord.skills.scorers import ByClassifier, ByModel, BySimilarity, ByWords, Candidate, Scorer
 from onrecord.skills.skill import Skill, SkillStep
@@ -19,6 +19,6 @@ from onrecord.skills.turn_start import Closeness
 __all__ = (
     "AllOf", "ByClassifier", "ByModel", "BySimilarity", "ByWords", "Candidate", "Closeness", "Decide", "Engagement",
     "Escalation", "Finding", "Hop", "Intent", "Keywords", "Move", "Pattern", "Route", "Scorer", "Skill", "SkillFolder",
-    "SkillGraph", "SkillProposed", "SkillRegistry", "SkillStep", "Skills", "Start", "ToolOutcome", "read_skill_folder",
-    "skills_from_folder",
+    "SkillGraph", "SkillProposed", "SkillRegistry", "SkillStep", "Skills", "Start", "ToolOutcome", "offered_with",
+    "read_skill_folder", "skills_from_folder",
 )  # fmt: skip

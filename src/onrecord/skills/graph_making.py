@@ -181,14 +181,6 @@ def _scorer(given: Any) -> Scorer:
 def _escalation(given: Given) -> tuple[Model, int] | None:
     if given.escalation is None:
         return None
-    if (
-        given.strictness == "assist"
-        and given.tree is None
-        and not given.routes
-        and not given.entries
-        and not given.start
-    ):
-        raise refused("escalation counts refusals, and this graph refuses nothing", "leave it out")
     model = given.escalation.model
     return (model_named(model) if isinstance(model, str) else model), given.escalation.after_refusals
 

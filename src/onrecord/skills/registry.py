@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from onrecord.errors import ConfigurationError
@@ -13,10 +13,11 @@ from onrecord.skills.shown_skills import DOORS
 from onrecord.skills.skill import Skill, refused
 from onrecord.skills.skill_hooks import SkillHooks, Visible
 from onrecord.tools.tool import Tool
+from onrecord.tools.toolset import Toolset, gated
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
 
-__all__ = ("SkillRegistry", "Skills", "by_id", "check_tools", "models_of")
+__all__ = ("SkillRegistry", "Skills", "by_id", "check_tools", "models_of", "offered_with")
 
 
 class SkillRegistry:
@@ -164,6 +165,15 @@ class Skills:
             models=self._models,
         )  # fmt: skip
         return made.hooks({"skills": {"ids": list(self.skills)}})
+
+
+def offered_with(skill: str, inner: Toolset | Sequence[Tool]) -> Toolset:
+    """The tools of ``inner`` in the rounds in which the skill with this id is in use: for tools of a server, say.
+
+    A skill that a graph's route leads to is in use from the request after; tools that must be there at once belong
+    to `Skill.tools`.
+    """
+    return gated(inner, lambda _, ctx: skill in ctx.active)
 
 
 def kept_by(spec: AgentSpec) -> frozenset[str]:

@@ -74,8 +74,13 @@ class SkillHooks:
                 "request": SLOTS["request"]["CHOOSE"], "after_tool": SLOTS["after_tool"]["GATES"],
                 "before_tool": SLOTS["before_tool"]["PERMISSION"], "output": SLOTS["output"]["PROCEDURE"],
             },
-            manifest=manifest, alone=True,
+            manifest=manifest, alone=True, active=self.active,
         )  # fmt: skip
+
+    def active(self, turn: Turn) -> frozenset[str]:
+        """The skills in use, as far as they are known before a request: where a graph moves is seen in the next."""
+        now = self.fold.served(turn.state(self.fold))
+        return frozenset((*now.active, now.cursor)) - {""}
 
     # ---- before a request
 
@@ -187,9 +192,7 @@ class SkillHooks:
         return self.procedures.stepped(turn, returned)
 
     def _read(self, turn: Turn, returned: Returned) -> Allow[Returned] | Deny:
-        asked = str(returned.call.args.get("id", ""))
-        if asked not in self.skills:
-            return ALLOW  # the arguments of a rule; the handler failed at them
+        asked = str(returned.call.args["id"])  # the schema gate lets no other id through
         skill, steering = self.skills[asked], self.steering
         hop = False
         if steering is not None:

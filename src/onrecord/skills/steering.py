@@ -17,6 +17,7 @@ from onrecord.skills.skill_kinds import (
     SkillEscalated,
     SkillMoved,
     SkillRejected,
+    TurnRouted,
 )
 from onrecord.skills.skill_state import CURSOR, SkillFold, SkillState
 from onrecord.turn.moments import Rank
@@ -51,7 +52,7 @@ class Steering:
         routed = state.routed
         to, by = ("", "none") if routed is None or routed.by == "menu" else (routed.to, routed.by)
         return Hop(
-            round=1, message=message, cursor=state.cursor, active=state.active, routed=routed is not None, to=to,
+            round=1, message=message, cursor=state.cursor, active=state.active, routed=_is_apart(routed), to=to,
             by=by,  # type: ignore[arg-type] # "menu" is left out
         )  # fmt: skip
 
@@ -61,7 +62,7 @@ class Steering:
         state = turn.state(fold)
         return Hop(
             round=state.rounds + 1, message=message, results=tuple(map(outcome_of, batch)), cursor=state.cursor,
-            pick=state.pick, proposal=state.proposal, active=state.active, routed=state.routed is not None,
+            pick=state.pick, proposal=state.proposal, active=state.active, routed=_is_apart(state.routed),
         )  # fmt: skip
 
     def move(self, turn: Turn, hop: Hop) -> None:
@@ -152,6 +153,11 @@ class Steering:
                 after_refusals=escalation[1], refusals=state.refusals, source=was, to=escalation[0].card.name
             )
         )
+
+
+def _is_apart(routed: TurnRouted | None) -> bool:
+    """Whether the beginning was judged, so that start rules have no say; not where only something gone was told."""
+    return routed is not None and bool(routed.scorer or routed.to)
 
 
 def _moved(move: Move) -> SkillMoved:

@@ -67,8 +67,9 @@ class TurnStart(Struct, frozen=True, kw_only=True):
                 return _by_rule(*rule, before, dropped)
         seen = [c for c in self.candidates if c.skill not in hidden]
         if self.scorer is None or not (seen or before):
-            stays = TurnRouted(by="continuity", source=before, to=before, dropped=dropped) if before else None
-            return stays or (TurnRouted(by="none", dropped=dropped) if dropped and self.scorer is not None else None)
+            if before:
+                return TurnRouted(by="continuity", source=before, to=before, dropped=dropped)
+            return TurnRouted(by="none", dropped=dropped) if dropped else None
         base = TurnRouted(by="none", source=before, scorer=self.scorer.name, dropped=dropped)
         scores = await self._scores(turn, message, seen, before)
         if scores is None:

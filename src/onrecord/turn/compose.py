@@ -99,8 +99,9 @@ async def offered(
     if not toolsets or allowed == ():
         return static
     context = OfferContext(
-        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data
-    )
+        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data,
+        active=frozenset().union(*(names(turn) for names in turn.plan.active)),
+    )  # fmt: skip
     names, more = {o.tool.id for o in static}, list(static)
     for toolset in toolsets:
         label = type(toolset).__name__

@@ -103,6 +103,7 @@ class Plan:
         self.conditional: tuple[Instruction, ...] = ()
         self.forget: tuple[Forget, ...] = ()
         self.features: tuple[str, ...] = ()
+        self.active: tuple[Callable[[Any], frozenset[str]], ...] = ()
         self.manifests: tuple[Mapping[str, Json], ...] = ()
         self._base: tuple[str, tuple[Piece, ...]] | None = None
         self._offers: dict[tuple[str, ...] | None, tuple[Offer, ...]] = {}
@@ -304,6 +305,7 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     for watch in (w for _, h in mounted for w in h.watch):
         if watch not in plan.watch:  # given twice, it still looks once
             plan.watch = (*plan.watch, watch)
+    plan.active = tuple(h.active for _, h in mounted if h.active is not None)
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
     _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None])
