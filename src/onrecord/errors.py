@@ -1,8 +1,7 @@
 """Every exception onrecord raises on purpose.
 
 OnrecordError                 .code (stable)  .hint (what to do)
-├─ ConfigurationError         while building: FlowInvalid, ToolInvalid, FeatureConflict, MissingDependency,
-│                             UnsupportedThinkingError
+├─ ConfigurationError         while building: FlowInvalid, ToolInvalid, FeatureConflict, MissingDependency
 ├─ UsageError                 called wrongly: an answer without a question, an option without an owner; SessionBusy
 ├─ TurnError                  .result: the turn's entries and session are kept
 │   ├─ MessageDenied          .moment .rule .reason (never the content)
@@ -12,7 +11,8 @@ OnrecordError                 .code (stable)  .hint (what to do)
 │   └─ TurnParked             .why: its row was set aside
 ├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .refuses
 │                             .result
-│   └─ GivenUp                .why .phase .label .attempts: rules of `Reliable` ended the call
+│   ├─ GivenUp                .why .phase .label .attempts: rules of `Reliable` ended the call
+│   └─ UnsupportedThinkingError   a ConfigurationError too: raised while building where the model is known by then
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
 └─ StoreError                 SessionConflict .expected .found; LeaseLost
@@ -125,12 +125,6 @@ class MissingDependency(ConfigurationError):
     """An optional library is not installed; ``hint`` holds the exact command that installs it."""
 
     default_code = "missing-dependency"
-
-
-class UnsupportedThinkingError(ConfigurationError):
-    """Thinking was asked of a model that does none, or in a way that this model does not take."""
-
-    default_code = "unsupported-thinking"
 
 
 class UsageError(OnrecordError):
@@ -276,6 +270,20 @@ class GivenUp(ModelError):
             )  # fmt: skip
             self.refuses = cause.refuses
         self.why, self.phase, self.label, self.attempts = why, phase, label, attempts
+
+
+class UnsupportedThinkingError(ConfigurationError, ModelError):
+    """Thinking was asked of a model that does none, or in a way that this model does not take.
+
+    Raised while building where the model is known by then, else by the turn, before anything is sent. Both times it is
+    a ModelError of kind ``invalid`` as well, so that hosts, flows and fallback models treat it as one.
+    """
+
+    default_code = "unsupported-thinking"
+
+    def __init__(self, message: str, *, provider: str = "", hint: str = "") -> None:
+        ModelError.__init__(self, message, kind="invalid", provider=provider, hint=hint)
+        self.code = self.default_code
 
 
 class OutputInvalid(OnrecordError):

@@ -1,4 +1,4 @@
-"""Where each case of ``spec/loop-cases.md`` A to D, F and H stands, and what is left to which later issue.
+"""Where each case of ``spec/loop-cases.md`` A to D, F, H and L stands, and what is left to which later issue.
 
 ``COVERED`` names the tests. ``LATER`` names the issue whose feature a case is about: 6 is the governed agent (rules
 for people in the loop, windows, skills, memory, artifacts, cost), *honesty* the layers that no issue is filed for yet.
@@ -18,13 +18,25 @@ pytestmark = pytest.mark.unit
 TESTS = Path(__file__).parent.parent
 SHARED = Path(os.environ.get("ONRECORD_SHARED") or TESTS.parent.parent / "shared")
 CASES = SHARED / "spec" / "loop-cases.md"
-SECTIONS = {"A": (1, 23, 19), "B": (24, 32, 9), "C": (34, 43, 9), "D": (46, 62, 11), "F": (73, 80, 6), "H": (95, 98, 4)}
+SECTIONS = {
+    "A": (1, 23, 19),
+    "B": (24, 32, 9),
+    "C": (34, 43, 9),
+    "D": (46, 62, 11),
+    "F": (73, 80, 6),
+    "H": (95, 98, 4),
+    "L": (132, 139, 6),
+}
 """The sections' first and last case, and how many there are: numbers are left out in between."""
 
 COVERED: dict[int, tuple[str, ...]] = {
     1: ("agent/test_declaring.py::test_a1_",),
     3: ("agent/test_loop_cases.py::test_a3_a4_",),
-    4: ("agent/test_loop_cases.py::test_a3_a4_", "turn/test_typed_output.py::test_a19_a_fallback"),
+    4: (
+        "agent/test_loop_cases.py::test_a3_a4_",
+        "turn/test_typed_output.py::test_a19_a_fallback",
+        "prompt/test_thinking.py::test_a4_thinking",
+    ),
     5: ("turn/test_moment_request.py::test_a5_",),
     7: ("agent/test_declaring.py::test_a7_",),
     8: ("agent/test_declaring.py::test_a7_",),
@@ -65,6 +77,12 @@ COVERED: dict[int, tuple[str, ...]] = {
     96: ("agent/test_loop_cases.py::test_h96_",),
     97: ("agent/test_loop_cases.py::test_h97_",),
     98: ("governance/test_budget.py::test_h98_each", "governance/test_budget.py::test_h98_a_turn"),
+    132: ("turn/test_typed_output.py::test_132_",),
+    134: ("turn/test_typed_output.py::test_134_",),
+    136: ("models/test_call_rules.py::test_l136_",),
+    137: ("models/test_breaker.py::test_l137_",),
+    138: ("prompt/test_thinking.py::test_l138_a_budget", "prompt/test_thinking.py::test_l138_l192_"),
+    139: ("prompt/test_cache_marks.py::test_l139_the_mark", "prompt/test_cache_marks.py::test_l139_the_card"),
 }
 """Case to tests, as ``file::beginning of a name`` below ``tests/``."""
 
@@ -105,11 +123,8 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     127: ("skills/test_graph_start.py::test_127_",),
     129: ("skills/test_checkup.py::test_129_",),
     131: ("skills/test_graph.py::test_131_",),
-    132: ("turn/test_typed_output.py::test_132_",),
-    134: ("turn/test_typed_output.py::test_134_",),
-    136: ("models/test_call_rules.py::test_l136_",),
-    137: ("models/test_breaker.py::test_l137_",),
     151: ("agent/test_declaring.py::test_151_model",),
+    155: ("prompt/test_thinking.py::test_l155_",),
     158: ("skills/test_taking_up.py::test_158_a_hidden", "skills/test_taking_up.py::test_158_a_list"),
     161: ("agent/test_loop_cases.py::test_161_",),
     166: (
@@ -126,6 +141,17 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     189: ("turn/test_typed_output.py::test_189_a_fallback", "turn/test_typed_output.py::test_189_the_canned"),
     190: ("models/test_call_rules.py::test_l190_",),
     191: ("turn/test_moment_tools.py::test_191_",),
+    192: (
+        "prompt/test_thinking.py::test_l138_l192_",
+        "prompt/test_thinking.py::test_l192_a_model",
+        "prompt/test_thinking.py::test_l192_models",
+        "prompt/test_thinking.py::test_l192_a_temperature",
+    ),
+    193: (
+        "prompt/test_thinking.py::test_l193_without",
+        "prompt/test_thinking.py::test_l193_a_handler",
+        "prompt/test_thinking.py::test_l193_with_none",
+    ),
     194: (
         "skills/test_graph_shapes.py::test_194_a_graph",
         "skills/test_graph_shapes.py::test_194_such",

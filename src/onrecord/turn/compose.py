@@ -11,6 +11,7 @@ from onrecord.conversation.messages import ContextMessage
 from onrecord.errors import FeatureFailed, ModelError, OnrecordError
 from onrecord.jsonio import is_json
 from onrecord.models.model import Model, scope_of
+from onrecord.models.refusing import cannot_be_sent
 from onrecord.models.request import (
     NO_SETTINGS,
     Offer,
@@ -193,13 +194,25 @@ def _misfit(before: Request, after: Request) -> str:
                 return "a view of something else than spans and messages"
     if after.offers is not before.offers and tools_of(after.offers) is None:
         return "an offer that is none"
-    if after.settings is not before.settings and not is_json(after.settings):
-        return "settings that JSON cannot hold"
+    if problem := _unset(before, after):
+        return problem
     if after.shape is not before.shape and not isinstance(after.shape, Shape):
         return "a shape that is none"
     if after.model is not before.model:
         _ = after.model.card.name
     return ""
+
+
+def _unset(before: Request, after: Request) -> str:
+    """What of the settings and headers is none."""
+    settings: object = after.settings
+    if settings is not before.settings:
+        if not isinstance(settings, Settings):
+            return "settings that are none"
+        if not is_json(settings):
+            return "settings that JSON cannot hold"
+    headers: object = after.headers
+    return "headers that are no function" if headers is not None and not callable(headers) else ""
 
 
 def _is_piece(piece: object) -> bool:
@@ -223,13 +236,7 @@ def wired(request: Request) -> Request:
         # An encoding error holds the whole text that it is about.
         raise _unwritten(request, error) from (None if isinstance(error, UnicodeError) else error)
     if issues:
-        what = ", ".join(sorted({issue.what for issue in issues}))
-        raise ModelError(
-            f"model {request.model.card.name!r} cannot be sent this conversation: {what}",
-            kind="invalid",
-            provider=request.model.card.provider,
-            hint="use a model whose wire carries it, or take it out of the conversation",
-        )
+        raise cannot_be_sent(request.model.card, issues)
     return replace(request, wire=wire)
 
 

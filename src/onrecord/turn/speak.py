@@ -256,7 +256,6 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
     turn.number += 1
     turn.cause = file_request(turn, request, rid).n
     heard = await listen(turn, request, rid, _filters(turn, request.shape), live=_streams(turn), where=where)
-    turn.count(heard.usage)
     speaking.usage = heard.usage if speaking.usage is None else speaking.usage + (heard.usage or Usage())
     speaking.count += 1
     speaking.step(request.model.card.steps)
