@@ -29,8 +29,13 @@ from benchmarks import (
     hosted,
     in_process,
     over_http,
+<<<<<<< HEAD
     two_workers,
     windows,
+=======
+    skills,
+    two_workers,
+>>>>>>> origin/main
     wires,
 )
 
@@ -56,8 +61,12 @@ def main() -> int:
         tables.append(over_http.table(pairs))
         print(tables[-1], flush=True)
     if options.fake or every:
+<<<<<<< HEAD
         parts = (in_process, failover, windows)
         rows = [row for part in parts for row in asyncio.run(part.measured())]
+=======
+        rows = [*asyncio.run(in_process.measured()), *asyncio.run(failover.measured()), *asyncio.run(skills.measured())]
+>>>>>>> origin/main
         told["without network"] = msgspec.to_builtins(rows)
         tables.append(in_process.table(rows))
         print(tables[-1], flush=True)
