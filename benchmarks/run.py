@@ -29,13 +29,9 @@ from benchmarks import (
     hosted,
     in_process,
     over_http,
-<<<<<<< HEAD
-    two_workers,
-    windows,
-=======
     skills,
     two_workers,
->>>>>>> origin/main
+    windows,
     wires,
 )
 
@@ -61,12 +57,8 @@ def main() -> int:
         tables.append(over_http.table(pairs))
         print(tables[-1], flush=True)
     if options.fake or every:
-<<<<<<< HEAD
-        parts = (in_process, failover, windows)
+        parts = (in_process, failover, skills, windows)
         rows = [row for part in parts for row in asyncio.run(part.measured())]
-=======
-        rows = [*asyncio.run(in_process.measured()), *asyncio.run(failover.measured()), *asyncio.run(skills.measured())]
->>>>>>> origin/main
         told["without network"] = msgspec.to_builtins(rows)
         tables.append(in_process.table(rows))
         print(tables[-1], flush=True)
