@@ -21,7 +21,19 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import envelope, failover, flow_turns, flow_wakes, hosted, in_process, over_http, two_workers, wires
+from benchmarks import (
+    envelope,
+    failover,
+    flow_turns,
+    flow_wakes,
+    hosted,
+    in_process,
+    over_http,
+    skills,
+    two_workers,
+    windows,
+    wires,
+)
 
 
 def main() -> int:
@@ -45,7 +57,8 @@ def main() -> int:
         tables.append(over_http.table(pairs))
         print(tables[-1], flush=True)
     if options.fake or every:
-        rows = [*asyncio.run(in_process.measured()), *asyncio.run(failover.measured())]
+        parts = (in_process, failover, skills, windows)
+        rows = [row for part in parts for row in asyncio.run(part.measured())]
         told["without network"] = msgspec.to_builtins(rows)
         tables.append(in_process.table(rows))
         print(tables[-1], flush=True)

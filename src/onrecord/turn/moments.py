@@ -262,6 +262,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
     empty text); native items are left as they are. ``alone``: two features of this name are refused. ``keeps_text``:
     verdicts that change or deny keep the text of what stood before and after, in the record alone. ``redact`` is no
     moment either: one feature says how entries look to everything outside the record.
+    ``active`` names what is in use in a turn, a skill say, for toolsets that offer by it (`OfferContext.active`).
     """
 
     on_input: OnInput | None = None
@@ -290,6 +291,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
     alone: bool = False
     keeps_text: bool = True
     redact: Callable[[Entry], Entry] | None = None
+    active: Callable[[Turn], frozenset[str]] | None = None
 
 
 class Feature(Protocol):
