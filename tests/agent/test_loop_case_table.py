@@ -120,9 +120,6 @@ COVERED: dict[int, tuple[str, ...]] = {
 
 LATER: dict[int, str] = {
     10: "issue 6: self-explanation reserves tool names",
-    16: "issue 6: windows keep last tool results",
-    17: "issue 6: steps of skills and graphs",
-    23: "issue 6: templates in instructions",
     52: "honesty: a result ceiling that refuses instead of cutting",
     55: "honesty: notes about repeated calls",
     56: "honesty: notes about repeated calls",
