@@ -1,6 +1,6 @@
 """Stores: where sessions and their records are kept."""
 
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.stores.sqlite import SqliteStore
 from onrecord.stores.sqlite_codec import Cipher
 
