@@ -184,7 +184,8 @@ class Corpus:
         matrix = None
         if embedder is not None and stored.dims:
             numpy = needed("numpy", "retrieval", "comparing vectors")
-            matrix = numpy.frombuffer(stored.vectors, dtype="<f4").reshape(len(stored.passages), stored.dims)
+            rows = numpy.frombuffer(stored.vectors, dtype="<f4").reshape(len(stored.passages), stored.dims)
+            matrix = numpy.asfortranarray(rows)
         return cls(stored.passages, embedder=embedder, matrix=matrix, index=index, documents=stored.documents)
 
     def __len__(self) -> int:

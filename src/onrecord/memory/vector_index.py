@@ -25,18 +25,19 @@ def matrix_of(vectors: Sequence[Sequence[float]]) -> Any:
     if matrix.ndim != 2 or not matrix.shape[1] or not numpy.isfinite(matrix).all():
         raise UsageError("an embedder gives one vector a text, all of one length, of finite numbers")
     lengths = numpy.linalg.norm(matrix, axis=1, keepdims=True)
-    return matrix / numpy.where(lengths > 0, lengths, 1)
+    return numpy.asfortranarray(matrix / numpy.where(lengths > 0, lengths, 1))
 
 
 class NumpyIndex:
     """Compares with every vector: exact, nothing to build, 20,000 of 384 numbers in a few milliseconds."""
 
     def __init__(self, matrix: Any) -> None:
-        self._matrix = matrix
+        # One row for each dimension: so it is read through once, from front to back. No copy where it lies so already.
+        self._columns = needed("numpy", "retrieval", "comparing vectors").ascontiguousarray(matrix.T)
 
     def nearest(self, vector: Sequence[float], k: int, /) -> list[tuple[int, float]]:
         numpy = needed("numpy", "retrieval", "comparing vectors")
-        scores = self._matrix @ matrix_of([vector])[0]
+        scores = matrix_of([vector])[0] @ self._columns
         k = min(k, len(scores))
         if k < 1:
             return []
