@@ -56,7 +56,7 @@ class UsearchIndex:
         numpy = needed("numpy", "usearch", "an index of neighbours")
         usearch = needed("usearch.index", "usearch", "an index of neighbours")
         self._index = usearch.Index(ndim=int(matrix.shape[1]), metric="cos", dtype="f32")
-        self._index.add(numpy.arange(len(matrix)), matrix)
+        self._index.add(numpy.arange(len(matrix)), numpy.ascontiguousarray(matrix))
 
     def nearest(self, vector: Sequence[float], k: int, /) -> list[tuple[int, float]]:
         if k < 1 or not len(self._index):
