@@ -184,8 +184,7 @@ class Corpus:
         matrix = None
         if embedder is not None and stored.dims:
             numpy = needed("numpy", "retrieval", "comparing vectors")
-            rows = numpy.frombuffer(stored.vectors, dtype="<f4").reshape(len(stored.passages), stored.dims)
-            matrix = numpy.asfortranarray(rows)
+            matrix = numpy.frombuffer(stored.vectors, dtype="<f4").reshape(len(stored.passages), stored.dims)
         return cls(stored.passages, embedder=embedder, matrix=matrix, index=index, documents=stored.documents)
 
     def __len__(self) -> int:

@@ -14,8 +14,8 @@ __all__ = ("KeywordIndex",)
 _SATURATION, _LENGTH = 1.2, 0.75
 """BM25's k1 and b: how soon another occurrence of a word counts no more, and how much longer texts are held back."""
 
-MOST = 20_000
-"""Occurrences that one search looks at, those of the rarest words first: one or two milliseconds."""
+MOST = 10_000
+"""Occurrences that one search looks at, those of the rarest words first: a millisecond or two."""
 
 
 class KeywordIndex:
