@@ -41,9 +41,9 @@ class RandomVectors:
     name = "random"
 
     def __init__(self) -> None:
-        import numpy
+        import numpy as np
 
-        self._chance = numpy.random.default_rng(7)
+        self._chance = np.random.default_rng(7)
 
     async def embed(self, texts: Sequence[str], /, *, of: Literal["query", "passage"]) -> Any:
         made = self._chance.standard_normal((len(texts), DIMS), dtype="f4")

@@ -1,10 +1,12 @@
 """The benchmarks, with their tables.
 
-    python -m benchmarks.run [--fake] [--hosted] [--flows] [--wires] [--retrieval] [--http] [--rounds 21] [--only TEXT] [--out FILE]
+    python -m benchmarks.run [--fake] [--hosted] [--flows] [--wires] [--retrieval] [--http]
+                             [--rounds 21] [--only TEXT] [--out FILE]
 
 ``--fake`` are the rows without network, ``--hosted`` those of a host over SQLite, ``--flows`` those of flows,
-``--wires`` those of each wire, ``--retrieval`` those of searches in documents, ``--http`` whole turns beside plain aiohttp loops; without any, all. Trust CPU and
-ratios; wall times only on a quiet machine. tests/bench checks the budgets of all but the last.
+``--wires`` those of each wire, ``--retrieval`` those of searches in documents, ``--http`` whole turns beside plain
+aiohttp loops; without any, all. Trust CPU and ratios; wall times only on a quiet machine. tests/bench checks the
+budgets of all but the last.
 """
 
 from __future__ import annotations

@@ -31,7 +31,11 @@ ana = Identity(principal="ana")
 
 
 def remembering(
-    *strategies: Strategy, answers: Sequence[Any] = (), consult: Sequence[Any] = (), shelf: Shelf | None = None, **about: Any
+    *strategies: Strategy,
+    answers: Sequence[Any] = (),
+    consult: Sequence[Any] = (),
+    shelf: Shelf | None = None,
+    **about: Any,
 ) -> tuple[Agent[Any, str], ScriptedModel, Memory]:
     """An agent with one memory, its model, and the memory."""
     memory = Memory(shelf if shelf is not None else PlainShelf(), strategies, **about)
@@ -39,7 +43,7 @@ def remembering(
     return Agent(model, features=[memory]), model, memory
 
 
-async def told(agent: Agent[Any, str], text: Any, of: Session, *, day: int = 0) -> TurnResult[Any]:
+async def told(agent: Agent[Any, str], text: Any, of: Session | None, *, day: int = 0) -> TurnResult[Any]:
     """One turn, so many days later."""
     return await agent.turn(text, session=of, effects=FakeEffects(AT + timedelta(days=day)))
 

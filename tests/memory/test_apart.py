@@ -21,7 +21,9 @@ pytestmark = pytest.mark.unit
 TENANTS, PEOPLE = ("", "t", "u"), ("", "ana", "bo", 't", "ana')
 
 whose = st.tuples(st.sampled_from(TENANTS), st.sampled_from(TENANTS), st.sampled_from(PEOPLE), st.sampled_from("abc"))
-steps = st.lists(st.tuples(st.sampled_from(["say", "say", "say", "forget session", "forget person"]), whose), max_size=14)
+steps = st.lists(
+    st.tuples(st.sampled_from(["say", "say", "say", "forget session", "forget person"]), whose), max_size=14
+)
 
 
 @settings(max_examples=60, deadline=None)

@@ -20,7 +20,9 @@ from tests.memory.files import retrieval_extra
 
 pytestmark = pytest.mark.unit
 
-GUIDE = Document("guide.md", "Refunds take ten days.\n\nParking is free at the hotel.\n\nBreakfast begins at seven.", title="Guide")
+GUIDE = Document(
+    "guide.md", "Refunds take ten days.\n\nParking is free at the hotel.\n\nBreakfast begins at seven.", title="Guide"
+)
 RULES = markdown_document(b"# Pets\n\nDogs are welcome, cats too.\n\n# Smoking\n\nNobody smokes inside.", "rules.md")
 
 
@@ -111,7 +113,7 @@ async def test_two_documents_of_one_id_are_refused() -> None:
 async def test_a_splitter_that_cuts_beside_the_text_is_told() -> None:
     """Offsets are a promise."""
     with pytest.raises(UsageError, match=r"guide\.md"):
-        await Corpus.of([GUIDE], splitter=lambda document: [(0, 10_000)])
+        await Corpus.of([GUIDE], splitter=lambda _: [(0, 10_000)])
 
 
 async def test_an_empty_corpus_finds_nothing() -> None:
@@ -206,7 +208,9 @@ async def test_a_failing_embedder_leaves_no_half_of_a_corpus() -> None:
 
 @retrieval_extra
 @pytest.mark.parametrize(
-    "vectors", [[[1.0], [1.0, 2.0]], [[float("nan")]] * 2, [[]] * 2, [["a"]] * 2, [[1.0]], [], [[1.0]] * 3], ids=range(7)
+    "vectors",
+    [[[1.0], [1.0, 2.0]], [[float("nan")]] * 2, [[]] * 2, [["a"]] * 2, [[1.0]], [], [[1.0]] * 3],
+    ids=range(7),
 )
 async def test_an_embedder_that_gives_something_else_is_told(vectors: Any) -> None:
     """Vectors of several lengths, numbers that are none, too few and too many."""
@@ -266,7 +270,8 @@ async def test_forms_of_a_word_are_near_each_other() -> None:
     one, form, other = await embedder.embed(["cancel my booking", "cancelling bookings", "warm soup"], of="passage")
     near = sum(a * b for a, b in zip(one, form, strict=True))
     far = sum(a * b for a, b in zip(one, other, strict=True))
-    assert near > 0.3 > 0.15 > far
+    assert near > 0.3
+    assert far < 0.15
     assert "not meaning" in embedder.about
 
 

@@ -103,7 +103,9 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_a_loader_of_yours_reads_what_others_do_not(tmp_path: Path) -> None:
     """By ending, in the place of ours or beside them."""
     (tmp_path / "a.log").write_bytes(b"one|two")
-    document = load(tmp_path / "a.log", loaders={".log": lambda data, id: Document(id, data.decode().replace("|", "\n"))})
+    document = load(
+        tmp_path / "a.log", loaders={".log": lambda data, id: Document(id, data.decode().replace("|", "\n"))}
+    )
     assert (document.id, document.text) == ("a.log", "one\ntwo")
 
 
@@ -117,9 +119,7 @@ def test_a_library_that_is_missing_is_named(module: str, monkeypatch: pytest.Mon
     assert told.value.hint == "pip install 'onrecord[documents]'"
 
 
-@pytest.mark.parametrize(
-    "id", ["", " ", "a b", "a[1]", "<x>", 'a"b', "a,b", "a;b", "a\nb", "a`b", "x" * 201, "\ud800"]
-)
+@pytest.mark.parametrize("id", ["", " ", "a b", "a[1]", "<x>", 'a"b', "a,b", "a;b", "a\nb", "a`b", "x" * 201, "\ud800"])
 def test_an_id_that_nobody_could_cite_is_refused(id: str) -> None:
     """It is named in brackets, by models."""
     with pytest.raises(DocumentInvalid):
@@ -134,7 +134,18 @@ def test_a_text_that_is_none_is_refused() -> None:
 
 def test_ids_of_names_are_fit_and_different() -> None:
     """Whatever the names are."""
-    names = ["a b.md", "a%20b.md", "a[b].md", "ä/ö.md", "x" * 300, "x" * 299 + "y", "a,b", "tab\t", "\udcff.md", "日本.md"]
+    names = [
+        "a b.md",
+        "a%20b.md",
+        "a[b].md",
+        "ä/ö.md",
+        "x" * 300,
+        "x" * 299 + "y",
+        "a,b",
+        "tab\t",
+        "\udcff.md",
+        "日本.md",
+    ]
     made = [document_id(name) for name in names]
     assert len(set(made)) == len(names)
     assert [Document(id, "").id for id in made] == made

@@ -61,7 +61,11 @@ def of(server: Loopback, **about: Any) -> HttpEmbedder:
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    given = {"key": Key("sk-1"), "base_url": f"http://127.0.0.1:{server.port}/v1/", "sleep": sleep} | about
+    given: dict[str, Any] = {
+        "key": Key("sk-1"),
+        "base_url": f"http://127.0.0.1:{server.port}/v1/",
+        "sleep": sleep,
+    } | about
     return HttpEmbedder("test", "m-1", **given)
 
 

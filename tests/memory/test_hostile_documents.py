@@ -48,14 +48,15 @@ PAGES: dict[str, bytes] = {
 
 def read(loader: Callable[[bytes, str], Document], data: bytes) -> Document | None:
     """The document, or None where it is refused; both in time, and in words that quote nothing."""
-    begun = time.process_time()
+    begun, refused = time.process_time(), list[DocumentInvalid]()
+    made: Document | None = None
     try:
-        made: Document | None = loader(data, "file")
+        made = loader(data, "file")
     except DocumentInvalid as error:
-        made = None
-        assert CANARY.decode() not in f"{error} {error.hint}"
-        assert error.code == "document-invalid"
+        refused.append(error)
     assert time.process_time() - begun < LONG_S
+    assert [error.code for error in refused] == ["document-invalid"] * (made is None)
+    assert not any(CANARY.decode() in f"{error} {error.hint}" for error in refused)
     return made
 
 
@@ -114,13 +115,19 @@ def test_pdf_files_of_strangers(name: str) -> None:
     """Most are refused; one whose damage can be passed over is read."""
     made = read(pdf_document, FILES[name])
     if made is not None:
-        assert name in {"a count that lies", "a table that lies", "a bomb", "cut in the middle", "a stream that is none"}
+        assert name in {
+            "a count that lies",
+            "a table that lies",
+            "a bomb",
+            "cut in the middle",
+            "a stream that is none",
+        }
 
 
 @documents_extra
 def test_damaged_files_end_in_one_kind_of_error() -> None:
     """Bytes changed at random: a document, or DocumentInvalid."""
-    whole, chance = pdf("one page", "another page", title="t"), random.Random(7)
+    whole, chance = pdf("one page", "another page", title="t"), random.Random(7)  # noqa: S311 - the same damage each time
     refused = 0
     for _ in range(150):
         data = bytearray(whole)

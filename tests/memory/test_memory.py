@@ -42,7 +42,7 @@ async def messages(shelf: PlainShelf, space: Space = HERS) -> list[str]:
 
 
 async def test_m140_messages_of_two_turns_have_keys_of_their_own() -> None:
-    """Case 140: nothing is overwritten. (Our keys are made of turn ids instead of turn numbers.)"""
+    """Case 140: nothing is overwritten. Our keys are made of turn ids instead of turn numbers."""
     shelf = PlainShelf()
     agent, _, _ = remembering(Window(9), answers=["one", "two"], shelf=shelf)
     first = await told(agent, "a", session())
@@ -96,7 +96,7 @@ async def test_m141_nobody_else_recalls_it(other: Any) -> None:
 
 
 async def test_n180_a_memory_goes_on_counting() -> None:
-    """Case 180: what a new session leaves stands behind what was kept before. (The number is the shelf's here.)"""
+    """Case 180: what a new session leaves stands behind what was kept before. The number is the shelf's here."""
     shelf = PlainShelf()
     agent, _, _ = remembering(Window(9), answers=["1", "2"], shelf=shelf)
     await told(agent, "a", session("one"))
@@ -328,7 +328,7 @@ async def test_a_function_says_whose_memory_it_is() -> None:
     """Of the turn, such as its context; a person without a name is nobody."""
     shelf = PlainShelf()
     agent, model, _ = remembering(
-        Window(9), answers=["1", "2", "3"], shelf=shelf, whose=lambda turn: Identity(principal=turn.context or "")
+        Window(9), answers=["1", "2", "3"], shelf=shelf, whose=lambda turn: Identity(principal=str(turn.context or ""))
     )
     await agent.turn("hello", session="one", context="ana", effects=FakeEffects(AT))
     await agent.turn("again", session="two", context="ana", effects=FakeEffects(AT))
@@ -369,7 +369,7 @@ async def test_erasing_a_session_takes_its_memories() -> None:
 
     shelf, store = PlainShelf(), MemoryStore()
     agent, _, _ = remembering(
-        Window(9), answers=["1", "2"], shelf=shelf, whose=lambda turn: Identity(tenant="t", principal="ana")
+        Window(9), answers=["1", "2"], shelf=shelf, whose=lambda _: Identity(tenant="t", principal="ana")
     )
     async with Host(agent, store=store) as host:
         await host.turn(SessionKey("one", tenant="t"), "first")
@@ -417,7 +417,8 @@ def test_an_agent_without_it_does_not_import_it() -> None:
     """Off costs nothing: no module of it is loaded by the door, and none of its libraries by itself."""
     code = (
         "import sys; from onrecord import Agent; Agent('offline'); "
-        "assert not [m for m in sys.modules if m.startswith('onrecord.memory')]; import onrecord.memory, onrecord.stores; "
+        "assert not [m for m in sys.modules if m.startswith('onrecord.memory')]; "
+        "import onrecord.memory, onrecord.stores; "
         "assert not {'numpy', 'pypdf', 'selectolax', 'usearch', 'sqlite3'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

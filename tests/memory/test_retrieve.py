@@ -57,7 +57,10 @@ async def test_m179_each_passage_is_shown_and_told_by_its_source() -> None:
     scores = [s.score for s in recalled.served]
     assert all(isinstance(score, float) for score in scores)
     assert scores == sorted(scores, key=lambda score: -(score or 0))
-    assert [BOOK.text[s.start : s.stop] for s in recalled.served] == ["Refunds take ten days.", "Refunds of fees take longer."]
+    assert [BOOK.text[s.start : s.stop] for s in recalled.served] == [
+        "Refunds take ten days.",
+        "Refunds of fees take longer.",
+    ]
     assert recalled.chars == len(one) + len(two)
 
 
@@ -101,7 +104,9 @@ async def test_answers_can_be_led_back_to_their_sources() -> None:
         Citation(url="https://x.example/book", title="The Book", start=34, stop=58),
     )
     assert [text[c.start : c.stop] for c in found] == ["[book.pdf#1]", "[book.pdf#2; rules.md#1]"]
-    assert cited("[a]", [Served(id="a", kind="passage", place=1, heading="H")]) == (Citation(url="a", title="H", stop=3),)
+    assert cited("[a]", [Served(id="a", kind="passage", place=1, heading="H")]) == (
+        Citation(url="a", title="H", stop=3),
+    )
 
 
 async def test_nothing_found_is_nothing_shown() -> None:
@@ -116,7 +121,10 @@ async def test_without_a_message_nothing_is_looked_for() -> None:
     event = Happened("arrived", key="k", payload={"with": "dogs"})
     result, _ = await asked(event, Retrieve(corpus))
     assert recalled_in(result) == []
-    result, data = await asked(event, Retrieve(corpus, query=lambda turn: str(turn.input.payload["with"])))
+    result, data = await asked(
+        event,
+        Retrieve(corpus, query=lambda turn: turn.input.payload["with"] if isinstance(turn.input, Happened) else ""),
+    )
     assert "Dogs are welcome" in data[-1]
 
 
@@ -201,7 +209,7 @@ async def test_memory_and_documents_stand_beside_each_other() -> None:
 def test_a_corpus_and_its_size_are_on_the_manifest() -> None:
     """What an agent could look into is part of what it is."""
     corpus = Corpus(())
-    agent = Agent(ScriptedModel(), features=[Retrieve(corpus), Retrieve(lambda turn: None, name="other", mode="vector")])
+    agent = Agent(ScriptedModel(), features=[Retrieve(corpus), Retrieve(lambda _: None, name="other", mode="vector")])
     assert agent.spec.manifest["retrieve"] == {
         "retrieve": {"top": 4, "mode": "", "max_chars": 6000, "passages": 0, "embedder": ""},
         "other": {"top": 4, "mode": "vector", "max_chars": 6000},
@@ -217,8 +225,8 @@ USELESS: list[tuple[str, dict[str, Any]]] = [
     ("vectors of words", {"mode": "vector"}),
     ("both of words", {"mode": "hybrid"}),
     ("a threshold of words", {"threshold": 0.5}),
-    ("a threshold beside words", {"corpus": lambda turn: None, "mode": "keyword", "threshold": 0.5}),
-    ("a threshold that is no cosine", {"corpus": lambda turn: None, "threshold": 2}),
+    ("a threshold beside words", {"corpus": lambda _: None, "mode": "keyword", "threshold": 0.5}),
+    ("a threshold that is no cosine", {"corpus": lambda _: None, "threshold": 2}),
 ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, StoreError
+from onrecord.memory.ports import Space
 from onrecord.memory.shelf import PlainShelf
 from onrecord.stores import SqliteShelf, SqliteStore
 from onrecord.testing.conformance.shelf import ANA, HERS, MakeShelf, ShelfConformance, found, kept, keys
@@ -42,10 +43,11 @@ def traces(folder: Path, *words: str) -> list[str]:
 async def test_what_is_forgotten_is_in_no_file(tmp_path: Path, what: SessionKey | Identity) -> None:
     """Not in its table, not in the index, not in pages that are free now, not in the log; others' words still are."""
     shelf = SqliteShelf(tmp_path / "shelf.db")
-    others = HERS if isinstance(what, SessionKey) else Identity(principal="bo")
-    space = HERS if isinstance(others, type(HERS)) else type(HERS)(tenant="t", owner=others)
+    space = HERS if isinstance(what, SessionKey) else Space(tenant="t", owner=Identity(principal="bo"))
     for i in range(60):
-        await shelf.put(HERS, [kept(f"k{i}", f"{CANARY} number {i}, quagmires and all"), kept("fact", CANARY, kind="fact")])
+        await shelf.put(
+            HERS, [kept(f"k{i}", f"{CANARY} number {i}, quagmires and all"), kept("fact", CANARY, kind="fact")]
+        )
         await shelf.put(space, [kept(f"o{i}", f"harmless marmalade {i}", sessions=("r",))])
     await shelf.put(HERS, [kept("k1", "something else")])  # one that was overwritten is gone as well
     assert traces(tmp_path, CANARY, "xylographer", "quagmires")
@@ -72,7 +74,9 @@ async def test_it_is_all_there_when_it_is_opened_again(tmp_path: Path) -> None:
 async def test_two_use_one_file(tmp_path: Path) -> None:
     """As two processes would; a file that is new to both is made once."""
     one, other = SqliteShelf(tmp_path / "shelf.db"), SqliteShelf(tmp_path / "shelf.db")
-    await asyncio.gather(*(shelf.put(HERS, [kept(f"{i}{j}")]) for i, shelf in enumerate((one, other)) for j in range(9)))
+    await asyncio.gather(
+        *(shelf.put(HERS, [kept(f"{i}{j}")]) for i, shelf in enumerate((one, other)) for j in range(9))
+    )
     assert len(await keys(one)) == len(await keys(other)) == 18
     await one.close()
     await other.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -58,7 +59,7 @@ def test_every_word_is_in_a_passage_at_its_place(name: str, text: str, marks: li
 def test_without_overlap_no_word_is_in_two(name: str, text: str) -> None:
     """Passages follow each other."""
     spans = SPLITTERS[name](Document("d", text))
-    assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False))
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
 def test_passages_end_where_a_text_does() -> None:
@@ -73,7 +74,9 @@ def test_passages_end_where_a_text_does() -> None:
 
 def test_no_passage_reaches_over_a_heading() -> None:
     """Each knows what it stands under."""
-    document = markdown_document(b"Intro.\n\n# Money\n\n## Refunds\nIn ten days.\n\n## Fees\nNone.\n\n# Contact\nCall.", "m")
+    document = markdown_document(
+        b"Intro.\n\n# Money\n\n## Refunds\nIn ten days.\n\n## Fees\nNone.\n\n# Contact\nCall.", "m"
+    )
     passages = passages_of(document, by_heading(400)(document))
     assert [(p.heading, p.text.split("\n")[-1]) for p in passages] == [
         ("", "Intro."), ("Money", "# Money"), ("Money > Refunds", "In ten days."), ("Money > Fees", "None."),
@@ -84,7 +87,12 @@ def test_no_passage_reaches_over_a_heading() -> None:
 def test_short_paragraphs_stay_together() -> None:
     """As long as they fit."""
     text = "One.\n\nTwo.\n\n" + "x" * 76 + "\n\nThree."
-    assert [text[a:b] for a, b in by_paragraph(40)(Document("d", text))] == ["One.\n\nTwo.", "x" * 40, "x" * 36, "Three."]
+    assert [text[a:b] for a, b in by_paragraph(40)(Document("d", text))] == [
+        "One.\n\nTwo.",
+        "x" * 40,
+        "x" * 36,
+        "Three.",
+    ]
 
 
 def test_an_endless_line_is_cut_in_time() -> None:

@@ -39,8 +39,9 @@ async def test_what_is_older_is_summed_up_when_there_is_enough_of_it() -> None:
     agent, model, _ = remembering(
         Summary(recent=2, size=4), answers=["a1", "a2", "a3"], consult=["She counts."], shelf=shelf
     )
-    for day in range(3):
-        result = await told(agent, f"q{day + 1}", session(f"s{day}"), day=day)
+    for day in range(2):
+        await told(agent, f"q{day + 1}", session(f"s{day}"), day=day)
+    result = await told(agent, "q3", session("s2"), day=2)
     assert model.calls == ["speak", "speak", "speak", "consult"]
     assert shown_data(model.requests[3]) == ["[user]: q1\n[assistant]: a1\n[user]: q2\n[assistant]: a2"]
     assert [e.body.purpose for e in result.entries if isinstance(e.body, ModelRequested)] == ["speak", "consult"]
@@ -78,7 +79,11 @@ async def test_a_summary_that_fails_is_tried_again_later() -> None:
     """The answer stands, the record says why there is none, and nothing is lost."""
     shelf = PlainShelf()
     agent, _, _ = remembering(
-        Summary(recent=1, size=2), Facts(), answers=["a1", "a2", "a3"], consult=[raises("rate"), "", "third"], shelf=shelf
+        Summary(recent=1, size=2),
+        Facts(),
+        answers=["a1", "a2", "a3"],
+        consult=[raises("rate"), "", "third"],
+        shelf=shelf,
     )
     assert noted(await told(agent, "My name is Ana", session("s0"))) == []
     assert noted(await told(agent, "q2", session("s1"))) == ["summary learned nothing: model-rate"]
@@ -154,7 +159,7 @@ async def test_a_function_of_yours_finds_facts() -> None:
 
 async def test_a_function_that_finds_something_else_is_told() -> None:
     """The turn stands; the note says what failed."""
-    agent, _, _ = remembering(Facts(by=lambda text: ["x"]), answers=["ok"])  # type: ignore[list-item]
+    agent, _, _ = remembering(Facts(by=lambda _: ["x"]), answers=["ok"])  # type: ignore[list-item]
     result = await told(agent, "hi", session())
     assert noted(result) == [f"settle failed: {UsageError.__name__}"]
 
@@ -195,7 +200,7 @@ async def test_a_session_that_is_forgotten_takes_what_a_model_made_of_it() -> No
     """A later fact that knew the earlier one, and a summary of both."""
     shelf = PlainShelf()
     one = '{"facts": [{"about": "pet", "text": "%s"}]}'
-    agent, _, memory = remembering(
+    agent, _, _ = remembering(
         Facts(by="model"), Summary(recent=1, size=3), answers=["a", "b"], consult=[one % "cat", one % "cats", "both"],
         shelf=shelf,
     )  # fmt: skip

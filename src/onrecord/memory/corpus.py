@@ -163,9 +163,7 @@ class Corpus:
         return msgspec.msgpack.encode(stored)
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, *, embedder: Embedder | None = None, index: MakeIndex = NumpyIndex
-    ) -> Corpus:
+    def from_bytes(cls, data: bytes, *, embedder: Embedder | None = None, index: MakeIndex = NumpyIndex) -> Corpus:
         """A corpus that `to_bytes` wrote. ``embedder`` is the one that made its vectors; without it they are left out.
 
         DocumentInvalid for bytes that are none; ConfigurationError for an embedder of another name.
@@ -174,7 +172,9 @@ class Corpus:
             stored = msgspec.msgpack.decode(data, type=_Stored)
         except (msgspec.DecodeError, RecursionError):
             raise DocumentInvalid("these bytes are no corpus", hint="Corpus.to_bytes() writes them") from None
-        if stored.format != _FORMAT or len(stored.vectors) != 4 * stored.dims * len(stored.passages) * bool(stored.dims):
+        if stored.format != _FORMAT or len(stored.vectors) != 4 * stored.dims * len(stored.passages) * bool(
+            stored.dims
+        ):
             raise DocumentInvalid("these bytes are no corpus that this version of onrecord reads")
         if embedder is not None and stored.dims and embedder.name != stored.embedder:
             raise ConfigurationError(

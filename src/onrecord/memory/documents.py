@@ -46,10 +46,12 @@ class Document(_Texted, frozen=True, kw_only=True, omit_defaults=True):
         if not _fit_id(self.id) or writable(self.id) != self.id:
             raise DocumentInvalid(
                 f"{self.id[:60]!r} is no id for a document",
-                hint="up to 200 characters without blanks and [ ] < > & \" , ; or `; document_id(name) makes one",
+                hint='up to 200 characters without blanks and [ ] < > & " , ; or `; document_id(name) makes one',
             )
         if writable(self.text) != self.text:
-            raise DocumentInvalid(f"the text of {self.id!r} is no valid Unicode", hint="decode it with errors='replace'")
+            raise DocumentInvalid(
+                f"the text of {self.id!r} is no valid Unicode", hint="decode it with errors='replace'"
+            )
 
     def page_at(self, place: int) -> int | None:
         """The page that this place is on, from 1 on; None where nothing is known of pages."""

@@ -39,7 +39,9 @@ class Episodes(_Top, frozen=True, kw_only=True):
         if type(self.top) is not int or self.top < 1:
             raise ConfigurationError(f"top of Episodes is a whole number from 1 on, not {self.top!r}")
         if self.half_life is not None and self.half_life <= timedelta():
-            raise ConfigurationError("half_life of Episodes is longer than no time", hint="leave it out: age says nothing")
+            raise ConfigurationError(
+                "half_life of Episodes is longer than no time", hint="leave it out: age says nothing"
+            )
 
     async def recall(self, seen: Recalling, /) -> Sequence[Candidate]:
         if not seen.query:

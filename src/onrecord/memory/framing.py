@@ -15,7 +15,7 @@ FRAMES = ("source", "memory", "recalled", "instruction", "context", "system", "d
 
 _edge = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
 # What tokenizers of models take for the start of a message, such as <|im_start|> and [INST].
-_control = re.compile(r"<(?=[|｜])|\[(?=/?INST\])")
+_control = re.compile("<(?=[|\uff5c])|\\[(?=/?INST\\])")
 _blank = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 

@@ -17,14 +17,14 @@ DEEPEST = 1000
 
 _LEFT_OUT = frozenset("script style noscript template svg math iframe object head nav".split())
 _BLOCKS = frozenset(
-    "address article aside blockquote body caption dd details dialog div dl dt fieldset figcaption figure footer form h1 "
-    "h2 h3 h4 h5 h6 header hr html legend li main menu ol option p pre section summary table tbody td tfoot th thead tr "
-    "ul".split()
+    "address article aside blockquote body caption dd details dialog div dl dt fieldset figcaption figure footer form "
+    "h1 h2 h3 h4 h5 h6 header hr html legend li main menu ol option p pre section summary table tbody td tfoot th "
+    "thead tr ul".split()
 )
 # Elements that end by themselves, or where another one begins.
 _SHALLOW = frozenset(
-    "area base br col embed hr img input link meta source track wbr p li dt dd tr td th thead tbody tfoot option optgroup "
-    "colgroup rp rt".split()
+    "area base br col embed hr img input link meta source track wbr p li dt dd tr td th thead tbody tfoot option "
+    "optgroup colgroup rp rt".split()
 )
 _tag = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 _blank = re.compile(r"[ \t\n\r\f\v\u00a0]+")
@@ -56,7 +56,9 @@ def _check_depth(data: bytes, id: str) -> None:
             open_now = max(open_now + (-1 if tag.group(1) else 1), 0)
             deepest = max(deepest, open_now)
     if deepest > DEEPEST:
-        raise DocumentInvalid(f"{id!r} has more than {DEEPEST} elements inside each other", hint="it is no page for people")
+        raise DocumentInvalid(
+            f"{id!r} has more than {DEEPEST} elements inside each other", hint="it is no page for people"
+        )
 
 
 class _Writer:

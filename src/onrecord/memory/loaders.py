@@ -74,7 +74,10 @@ def load(
 
 
 def load_folder(
-    folder: str | os.PathLike[str], *, loaders: Mapping[str, Loader] = LOADERS, skip: Callable[[Path], bool] | None = None
+    folder: str | os.PathLike[str],
+    *,
+    loaders: Mapping[str, Loader] = LOADERS,
+    skip: Callable[[Path], bool] | None = None,
 ) -> Iterator[Document]:
     """Every file of a known ending below a folder, in order of their paths; ids are the paths below it.
 
@@ -107,7 +110,9 @@ def _read(file: Path) -> bytes:
     except OSError as error:
         raise DocumentInvalid(f"{file.name!r} cannot be read: {type(error).__name__}") from None
     if len(data) > LARGEST:
-        raise DocumentInvalid(f"{file.name!r} has more than {LARGEST >> 20} MB", hint="split it, or give its text as a Document")
+        raise DocumentInvalid(
+            f"{file.name!r} has more than {LARGEST >> 20} MB", hint="split it, or give its text as a Document"
+        )
     return data
 
 

@@ -71,7 +71,9 @@ class Memory(_Kept, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.strategies:
-            raise ConfigurationError("a memory without strategies remembers nothing", hint="give it Window(10), or Facts()")
+            raise ConfigurationError(
+                "a memory without strategies remembers nothing", hint="give it Window(10), or Facts()"
+            )
         names = [strategy.name for strategy in self.strategies]
         for name in names:
             if names.count(name) > 1:
@@ -84,7 +86,9 @@ class Memory(_Kept, frozen=True, kw_only=True):
             )
         if type(self.max_chars) is not int or self.max_chars < 1:
             raise ConfigurationError(f"max_chars of a memory is a whole number from 1 on, not {self.max_chars!r}")
-        if self.read_only and (writers := [s.name for s in self.strategies if s.writes or getattr(s, "by", "") == "model"]):
+        if self.read_only and (
+            writers := [s.name for s in self.strategies if s.writes or getattr(s, "by", "") == "model"]
+        ):
             raise ConfigurationError(
                 f"{writers[0]!r} asks a model to write, and the memory {self.name!r} is read only",
                 hint="leave read_only= out, or show what another memory keeps with Window and Episodes",
@@ -200,7 +204,7 @@ def shown_in(turn: Turn, request: Request) -> Shown:
 
 
 def _messages(turn: Turn, heard: Heard) -> list[Kept]:
-    """The messages of a turn; dated as the conversation dates the person's, by which it is known what it still shows."""
+    """The messages of a turn, dated as the conversation dates the person's: so it is known which of them it shows."""
     units = turn.working.conversation.units
     opened = units[turn.admitted] if turn.admitted is not None else None
     at = opened.at if isinstance(opened, UserMessage) and opened.at is not None else turn.now

@@ -27,12 +27,7 @@ def pdf_document(data: bytes, id: str) -> Document:
     pypdf = needed("pypdf", "documents", "reading PDF")
     logging.getLogger("pypdf").addFilter(_silent)  # it quotes what it finds in files
     try:
-        reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise DocumentInvalid(f"{id!r} is encrypted", hint="save it without a password first")
-        if len(reader.pages) > MOST_PAGES:
-            raise DocumentInvalid(f"{id!r} has more than {MOST_PAGES} pages", hint="split it")
-        return _document(reader, id)
+        return _document(pypdf.PdfReader(io.BytesIO(data), strict=False), id)
     except DocumentInvalid:
         raise
     except RecursionError:
@@ -44,6 +39,10 @@ def pdf_document(data: bytes, id: str) -> Document:
 
 
 def _document(reader: Any, id: str) -> Document:
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise DocumentInvalid(f"{id!r} is encrypted", hint="save it without a password first")
+    if len(reader.pages) > MOST_PAGES:
+        raise DocumentInvalid(f"{id!r} has more than {MOST_PAGES} pages", hint="split it")
     parts, pages, size = list[str](), list[int](), 0
     for page in reader.pages:
         text = writable(str(page.extract_text() or "").replace("\0", "\ufffd")).strip()

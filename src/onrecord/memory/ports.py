@@ -35,8 +35,9 @@ class Kept(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One thing that is remembered.
 
     ``key`` names it in its space; another of this key takes its place. ``sessions`` are the ids of the sessions whose
-    words it is made of: forgetting one of them takes it along; ``turn`` is the turn that left it. ``role`` is who said a
-    message; ``upto`` of a summary is the number of the newest message in it. ``n`` is given by the shelf, counts up, and is never reused.
+    words it is made of: forgetting one of them takes it along. ``turn`` is the turn that left it, ``role`` who said a
+    message; ``upto`` of a summary is the number of the newest message in it. ``n`` is given by the shelf, counts up,
+    and is never reused.
     """
 
     key: str
@@ -137,4 +138,3 @@ class VectorIndex(Protocol):
 def fingerprint(name: str, dims: int) -> str:
     """What vectors are of: ``name@dims``."""
     return f"{name}@{dims}"
-

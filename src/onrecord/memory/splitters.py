@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 from onrecord.errors import ConfigurationError
@@ -18,7 +19,7 @@ Splitter: TypeAlias = Callable[[Document], Spans]
 """Cuts a document."""
 
 # Where a text may be cut, the best first: between paragraphs, lines, sentences, words.
-_CUTS = tuple(re.compile(p) for p in (r"\n[ \t]*\n\s*", r"\n", r"(?<=[.!?])\s+|(?<=[。!?！？])", r"\s+"))
+_CUTS = tuple(re.compile(p) for p in (r"\n[ \t]*\n\s*", r"\n", r"(?<=[.!?])\s+|(?<=[。\uff01\uff1f])", r"\s+"))
 
 
 def whole(document: Document) -> Spans:
@@ -54,9 +55,11 @@ def by_heading(size: int = 1000, *, overlap: int = 0) -> Splitter:
     _check(size, overlap)
 
     def split(document: Document) -> Spans:
-        edges = sorted({0, *(h.start for h in document.headings if 0 < h.start < len(document.text)), len(document.text)})
+        edges = sorted(
+            {0, *(h.start for h in document.headings if 0 < h.start < len(document.text)), len(document.text)}
+        )
         spans: Spans = []
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in pairwise(edges):
             spans += _packed(document.text, start, stop, size, overlap)
         return spans
 
@@ -65,7 +68,9 @@ def by_heading(size: int = 1000, *, overlap: int = 0) -> Splitter:
 
 def _check(size: int, overlap: int) -> None:
     if type(size) is not int or size < 20:
-        raise ConfigurationError(f"passages of {size!r} characters say nothing", hint="size= is 20 or more, such as 1000")
+        raise ConfigurationError(
+            f"passages of {size!r} characters say nothing", hint="size= is 20 or more, such as 1000"
+        )
     if type(overlap) is not int or not 0 <= overlap <= size // 2:
         raise ConfigurationError(f"overlap={overlap!r} is no number from 0 to half of size={size}")
 

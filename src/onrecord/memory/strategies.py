@@ -18,7 +18,17 @@ from onrecord.turn.director import Query
 from onrecord.turn.moments import Rank
 from onrecord.turn.turn import Turn
 
-__all__ = ("Candidate", "Heard", "Learned", "Recalling", "Strategy", "Summary", "Window", "checked_model", "consultation")
+__all__ = (
+    "Candidate",
+    "Heard",
+    "Learned",
+    "Recalling",
+    "Strategy",
+    "Summary",
+    "Window",
+    "checked_model",
+    "consultation",
+)
 
 T = TypeVar("T")
 

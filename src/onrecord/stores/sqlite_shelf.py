@@ -49,8 +49,8 @@ _SCHEMA = (
         unique(tenant, owner, session, memory, key))""",
     "create index kept_of on kept(tenant, owner, session, memory, kind, n)",
     "create index kept_by on kept(owner) where owner<>''",
-    "create table sources(n integer not null, tenant text not null, session text not null, primary key(n, session)) "
-    "without rowid",
+    """create table sources(
+        n integer not null, tenant text not null, session text not null, primary key(n, session)) without rowid""",
     "create index sources_of on sources(tenant, session)",
     "create virtual table words using fts5(space, terms, content='', tokenize='unicode61 remove_diacritics 0')",
 )

@@ -1,5 +1,7 @@
-"""Vendors and servers that speak Chat Completions: OpenRouter, DeepSeek, Mistral, Azure, Ollama, llama.cpp, yours; and
-embeddings from those that have them."""
+"""Vendors and servers that speak Chat Completions: OpenRouter, DeepSeek, Mistral, Azure, Ollama, llama.cpp, yours.
+
+And embeddings from those that have them.
+"""
 
 from onrecord.providers.openai_compatible.available import Available, available
 from onrecord.providers.openai_compatible.client import azure, openai_compatible, openrouter, vendor_model

@@ -118,7 +118,9 @@ class HttpEmbedder:
         try:
             items = _decode(body).data
         except (msgspec.DecodeError, RecursionError):
-            raise self._error("sent something else than embeddings", "invalid", "check the base URL and the model") from None
+            raise self._error(
+                "sent something else than embeddings", "invalid", "check the base URL and the model"
+            ) from None
         order = [item.index for item in items]
         if sorted(order) == list(range(count)):
             items = sorted(items, key=lambda item: item.index)

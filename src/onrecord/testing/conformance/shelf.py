@@ -149,13 +149,21 @@ class ShelfConformance:
     async def test_scripts_without_spaces_are_searched(self, make_shelf: MakeShelf) -> None:
         """A word inside a sentence is found."""
         async with opened(make_shelf) as shelf:
-            await shelf.put(HERS, [kept("zh", "我想取消明天的预订"), kept("ja", "明日の予約をキャンセルしたい"), kept("ko", "예약을 취소")])
+            await shelf.put(
+                HERS,
+                [
+                    kept("zh", "我想取消明天的预订"),
+                    kept("ja", "明日の予約をキャンセルしたい"),
+                    kept("ko", "예약을 취소"),
+                ],
+            )
             assert await found(shelf, "取消预订") == ["zh"]
             assert await found(shelf, "予約") == ["ja"]
             assert await found(shelf, "예약을") == ["ko"]
 
     @pytest.mark.parametrize(
-        "text", ["", " ", '"', "'", "a AND b OR NOT (c", "NEAR(a b)", "space : x", "*", "^a", "-", "\0", "🙂", "%", "a" * 9999]
+        "text",
+        ["", " ", '"', "'", "a AND b OR NOT (c", "NEAR(a b)", "space : x", "*", "^a", "-", "\0", "🙂", "%", "a" * 9999],
     )
     async def test_a_question_is_words_and_nothing_else(self, make_shelf: MakeShelf, text: str) -> None:
         """No syntax of any search engine is read in it, and nothing in it fails."""
@@ -178,7 +186,9 @@ class ShelfConformance:
         """With everything that is made of its words, in every space of its tenant; what others said stays."""
         async with opened(make_shelf) as shelf:
             both = Space(tenant="t", session="s")
-            await shelf.put(HERS, [kept("a"), kept("b", sessions=("r",)), kept("ab", kind="summary", sessions=("r", "s"))])
+            await shelf.put(
+                HERS, [kept("a"), kept("b", sessions=("r",)), kept("ab", kind="summary", sessions=("r", "s"))]
+            )
             await shelf.put(both, [kept("own")])
             await shelf.put(OTHERS[0], [kept("theirs")])
             assert await shelf.forget(SessionKey("s", tenant="t")) == 3
