@@ -9,14 +9,14 @@ from typing import Any
 from onrecord.agent import Agent
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.memory import Memory, MemoryKept, MemoryRecalled, PlainShelf
-from onrecord.memory.ports import Shelf
+from onrecord.memory.ports import Shelf, Space
 from onrecord.memory.strategies import Strategy
 from onrecord.models.request import Request
 from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, shown
 from onrecord.turn.result import TurnResult
 
-__all__ = ("AT", "ana", "kept_by", "recalled_in", "remembering", "session", "shown_data", "told")
+__all__ = ("AT", "ana", "kept_by", "messages", "recalled_in", "remembering", "session", "shown_data", "told")
 
 AT = datetime(2026, 5, 4, 9, tzinfo=UTC)
 
@@ -28,6 +28,11 @@ def session(id: str = "s", person: str = "ana", *, tenant: str = "", owner_tenan
 
 
 ana = Identity(principal="ana")
+
+
+async def messages(shelf: Shelf, space: Space = Space(owner=ana)) -> list[str]:  # noqa: B008 - an immutable value
+    """The messages on a shelf, in order."""
+    return [one.text for one in await shelf.newest(space, "message", limit=99)]
 
 
 def remembering(

@@ -159,7 +159,7 @@ async def test_a_function_of_yours_finds_facts() -> None:
 
 async def test_a_function_that_finds_something_else_is_told() -> None:
     """The turn stands; the note says what failed."""
-    agent, _, _ = remembering(Facts(by=lambda _: ["x"]), answers=["ok"])  # type: ignore[list-item]
+    agent, _, _ = remembering(Facts(by=lambda _: ["x"]), answers=["ok"])  # type: ignore[list-item]  # wrong on purpose
     result = await told(agent, "hi", session())
     assert noted(result) == [f"settle failed: {UsageError.__name__}"]
 

@@ -207,7 +207,7 @@ def _known(before: Corpus | None, embedder: Embedder) -> dict[str, Any]:
     """Vectors that need not be made again, by the digest of their texts."""
     if before is None or before.embedder is None or before.embedder.name != embedder.name or not before.dims:
         return {}
-    return {_key(embedded_text(p)): before._matrix[n] for n, p in enumerate(before.passages)}  # noqa: SLF001 - its own
+    return {_key(embedded_text(p)): before._matrix[n] for n, p in enumerate(before.passages)}  # noqa: SLF001 - another corpus
 
 
 def _cut(documents: Iterable[Document], splitter: Splitter) -> tuple[list[Passage], int]:
