@@ -32,6 +32,7 @@ from benchmarks import (
     in_process,
     over_http,
     retrieval,
+    skills,
     two_workers,
     wires,
 )
@@ -59,7 +60,7 @@ def main() -> int:
         tables.append(over_http.table(pairs))
         print(tables[-1], flush=True)
     if options.fake or every:
-        rows = [*asyncio.run(in_process.measured()), *asyncio.run(failover.measured())]
+        rows = [*asyncio.run(in_process.measured()), *asyncio.run(failover.measured()), *asyncio.run(skills.measured())]
         told["without network"] = msgspec.to_builtins(rows)
         tables.append(in_process.table(rows))
         print(tables[-1], flush=True)

@@ -1,18 +1,18 @@
 """Every exception onrecord raises on purpose.
 
 OnrecordError                 .code (stable)  .hint (what to do)
-├─ ConfigurationError         while building: FlowInvalid, ToolInvalid, FeatureConflict, MissingDependency,
-│                             UnsupportedThinkingError
+├─ ConfigurationError         while building: FlowInvalid, ToolInvalid, FeatureConflict, MissingDependency
 ├─ UsageError                 called wrongly: an answer without a question, an option without an owner; SessionBusy
 ├─ TurnError                  .result: the turn's entries and session are kept
 │   ├─ MessageDenied          .moment .rule .reason (never the content)
 │   ├─ AnswerRefused
-│   ├─ FeatureFailed          .feature .moment
+│   ├─ FeatureFailed          .feature .moment; Unmeasurable .provider
 │   ├─ LimitReached           tokens, cost, time, rounds
 │   └─ TurnParked             .why: its row was set aside
 ├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .refuses
 │                             .result
-│   └─ GivenUp                .why .phase .label .attempts: rules of `Reliable` ended the call
+│   ├─ GivenUp                .why .phase .label .attempts: rules of `Reliable` ended the call
+│   └─ UnsupportedThinkingError   a ConfigurationError too: raised while building where the model is known by then
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
 ├─ DocumentInvalid            a document that cannot be read: broken, too large, of no known kind
@@ -54,6 +54,7 @@ __all__ = (
     "ToolInvalid",
     "TurnError",
     "TurnParked",
+    "Unmeasurable",
     "UnsupportedThinkingError",
     "UsageError",
 )
@@ -129,12 +130,6 @@ class MissingDependency(ConfigurationError):
     default_code = "missing-dependency"
 
 
-class UnsupportedThinkingError(ConfigurationError):
-    """Thinking was asked of a model that does none, or in a way that this model does not take."""
-
-    default_code = "unsupported-thinking"
-
-
 class UsageError(OnrecordError):
     """The library was called in a way its contract rules out."""
 
@@ -185,6 +180,22 @@ class FeatureFailed(TurnError):
     def __init__(self, feature: str, moment: str, problem: str, *, hint: str = "") -> None:
         super().__init__(f"feature {feature!r} failed at {moment}: {problem}", hint=hint)
         self.feature, self.moment = feature, moment
+
+
+class Unmeasurable(FeatureFailed):
+    """A window is to keep a budget of tokens, and the provider does not say how many it counted."""
+
+    default_code = "unmeasurable"
+
+    def __init__(self, feature: str, provider: str) -> None:
+        super().__init__(
+            feature,
+            "request",
+            f"provider {provider!r} reported no usage, and tokens are counted here, never guessed",
+            hint="use a model that reports usage, Window.last(...), which counts no tokens, or Compaction, which "
+            "estimates them",
+        )
+        self.provider = provider
 
 
 class LimitReached(TurnError):
@@ -278,6 +289,20 @@ class GivenUp(ModelError):
             )  # fmt: skip
             self.refuses = cause.refuses
         self.why, self.phase, self.label, self.attempts = why, phase, label, attempts
+
+
+class UnsupportedThinkingError(ConfigurationError, ModelError):
+    """Thinking was asked of a model that does none, or in a way that this model does not take.
+
+    Raised while building where the model is known by then, else by the turn, before anything is sent. Both times it is
+    a ModelError of kind ``invalid`` as well, so that hosts, flows and fallback models treat it as one.
+    """
+
+    default_code = "unsupported-thinking"
+
+    def __init__(self, message: str, *, provider: str = "", hint: str = "") -> None:
+        ModelError.__init__(self, message, kind="invalid", provider=provider, hint=hint)
+        self.code = self.default_code
 
 
 class OutputInvalid(OnrecordError):

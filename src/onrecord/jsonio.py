@@ -11,7 +11,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ("Json", "canonical", "chained", "digest", "dumps", "is_json", "loads", "own", "read_object", "writable")
+__all__ = (
+    "Json", "canonical", "chained", "digest", "dumps", "is_json", "kept", "loads", "own", "peek", "read_object",
+    "writable",
+)  # fmt: skip
 
 # JSON is the one place where a public signature says Any: its values come from models and hosts.
 Json: TypeAlias = Any
@@ -47,7 +50,7 @@ def loads(data: bytes | str) -> Json:
         raise msgspec.DecodeError("JSON is nested too deeply or is no valid Unicode") from None
 
 
-UNREADABLE = (msgspec.DecodeError, RecursionError)
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 """What msgspec raises for bytes that do not decode."""
 
 
@@ -62,6 +65,26 @@ def misfit(error: Exception) -> str:
         return told
     _, at, place = told.rpartition(" - at ")
     return f"Invalid value{at}{place}" if at else "Invalid value"
+
+
+def peek(data: bytes | str) -> Json:
+    """The value of JSON that may be none; None for what does not decode."""
+    try:
+        return loads(data)
+    except msgspec.DecodeError:
+        return None
+
+
+def kept(data: bytes | msgspec.Raw) -> msgspec.Raw:
+    """Somebody else's JSON as it can be stored and sent again: the same bytes, and memory of their own.
+
+    What was only skipped while it was read may be no Unicode inside, or too deep to be read elsewhere: DecodeError.
+    """
+    data = bytes(data)
+    value = loads(data)
+    if data.count(b"{") + data.count(b"[") > DEEPEST and _is_deep([value]):
+        raise msgspec.DecodeError("JSON is nested too deeply to be kept")
+    return msgspec.Raw(data)
 
 
 def read_object(text: str) -> dict[str, Json] | None:

@@ -217,12 +217,19 @@ def test_an_unknown_provider_is_told_the_nearest() -> None:
     with pytest.raises(ConfigurationError) as unknown:
         Agent("zzz:m")
     assert unknown.value.hint.startswith("known providers: ")
+    for maker, provider in (("gemini:gemini-3", "google"), ("claude:opus", "anthropic"), ("gpt:5", "openai")):
+        with pytest.raises(ConfigurationError) as by_maker:
+            Agent(maker)
+        assert by_maker.value.hint == f"did you mean {provider!r}?"
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("gpt-5-mini", "write provider:model; known"),
+        ("qwen3", "write provider:model; known"),
+        ("gpt-5-mini", "did you mean 'openai:gpt-5-mini'?; known"),
+        ("claude-sonnet-4-5", "did you mean 'anthropic:claude-sonnet-4-5'?; known"),
+        ("gemini-3.8-flash", "did you mean 'google:gemini-3.8-flash'?; known"),
         ("openai/gpt-5-mini", "did you mean 'openai:gpt-5-mini'?"),
         ("groq/x:y", "did you mean 'groq:x:y'?"),
         ("openai/o3", "did you mean 'openai:o3'?"),

@@ -10,21 +10,32 @@ import pytest
 from msgspec import Raw
 
 from onrecord.agent import Agent
+from onrecord.conversation.content import Image, Text
+from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import AssistantMessage, Round
 from onrecord.conversation.outgoing import TextDelta
 from onrecord.conversation.usage import Usage
 from onrecord.errors import GivenUp, ModelError
+from onrecord.models.breaker import Breaker
 from onrecord.models.call_rules import CallRule
 from onrecord.models.chunks import CallChunk, Chunk, Finished, NativeItem, TextChunk
 from onrecord.models.fallback import Fallback
-from onrecord.models.model import Model, ModelCard
+from onrecord.models.model import Model, ModelCard, preset
 from onrecord.models.request import Request, Wire
 from onrecord.models.retry import Reliable
+from onrecord.prompt.media import Degrade
+from onrecord.prompt.model_choice import Choose
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 from onrecord.providers.openai_chat.project import ChatProjection
-from onrecord.record.kinds import ModelAttempted, ModelReplied
+from onrecord.record.kinds import ModelAttempted, ModelReplied, ModelRequested
+from onrecord.record.receipts import LeftMark
+from onrecord.session import record_of
+from onrecord.session.quoting import Names, unquoted
 from onrecord.session.session import Session
+from onrecord.testing import raises
+from onrecord.turn.receipt import rebuild
 from onrecord.turn.result import TurnResult
+from tests.models import wired
 from tests.models.failing import BUSY, Clock, error
 from tests.models.merging import MergingWire
 from tests.turn.acting import bodies, tool, turn
@@ -127,6 +138,20 @@ async def test_a_conversation_fails_over_and_comes_back_and_loses_nothing(wrappe
     assert ("one <a>" in back, "two" in back, "<b>" in back) == (True, True, False)
 
 
+@pytest.mark.parametrize("other", [chat, merging])
+@pytest.mark.parametrize("wrapper", [lambda *models: Reliable(*models, waits_s=()), Fallback])
+async def test_the_bytes_that_each_model_got_can_be_made_again_from_the_record(wrapper: Any, other: Any) -> None:
+    """The receipt is of the request as composed; given to the model that answered instead, it is what that one got."""
+    a, b = chat("a", ["one"], [BUSY]), other("b", ["two"])
+    model = wrapper(a, b)
+    results, session = await talk(model, "q1", "q2")
+    record = record_of(session, [entry for result in results for entry in result.entries])
+    second = rebuild(record, [entry.seq for entry in record if isinstance(entry.body, ModelRequested)][1])
+    for each, sent in ((model, a.bodies[1]), (a, a.bodies[1]), (b, b.bodies[0])):
+        assert each.wire(second.request(each)).body.decode() == sent
+    assert ("<a>" in a.bodies[1], "<a>" in b.bodies[0]) == (True, False)
+
+
 async def test_a_call_made_at_one_vendor_is_answered_at_the_other() -> None:
     """It fails over in the middle of a turn: the call and its result are shown there, together, under ids that fit."""
     a = chat("a", [CallChunk(wire_id="call_a", name="lookup", raw_args="{}")], [BUSY])
@@ -184,3 +209,51 @@ async def test_a_fallback_function_s_words_are_an_answer_that_no_model_gave() ->
     assert held.use is not None
     assert (held.use.provider, held.continuation) == ("fallback", None)
     assert "We call you back." in a.bodies[-1]
+
+
+@pytest.mark.parametrize("wrapper", [lambda *models: Reliable(*models, waits_s=()), Fallback])
+async def test_what_the_other_model_was_not_sent_is_on_the_record(wrapper: Any) -> None:
+    """The receipt is of the request as composed, for the first model; the attempt says what the next one lacks."""
+    first = wired.chat(raises("overload", status=503), provider="a", base_url="http://a/v1")
+    other = wired.chat("I see no picture.", provider="b", base_url="http://b/v1", images=False)
+    agent: Agent[Any, Any] = Agent(wrapper(first, other), features=[Degrade()])
+    result = await turn(agent, Said((Text("look"), Image(url="https://x.example/cat.png"))))
+    (asked,), (told,) = bodies(result, ModelRequested), bodies(result, ModelAttempted)
+    assert asked.receipt is not None
+    assert (result.text, asked.receipt.left_out) == ("I see no picture.", ())
+    assert [(mark.unit, mark.what) for mark in told.left_out] == [(0, "an image: 'b:m' reads none")]
+    assert b"cat.png" not in other.bodies[0]
+
+
+async def test_a_chosen_wrapper_fails_over_inside_one_answer_and_its_circuit_stays() -> None:
+    """A wrapper that `Choose` picks is a model like any other: rounds are filed under who gave them."""
+    home = chat("home", [CallChunk(wire_id="call_h", name="lookup", raw_args="{}")], ["never"])
+    a, b = chat("a", [BUSY]), merging("b", ["done"], ["and again"])
+    strong = Reliable(a, b, waits_s=(), breaker=Breaker(threshold=1))
+    choose = Choose(lambda live, _: strong if live.rounds or live.session.conversation.messages[:-1] else None)
+    agent: Agent[Any, Any] = Agent(home, tools=[tool()], features=[choose])
+    first = await turn(agent, "look")
+    second = await turn(agent, "again", session=first.session)
+    assert [result.text for result in (first, second)] == ["done", "and again"]
+    assert second.session is not None
+    assert [held.use.provider for held in rounds(second.session) if held.use] == ["home", "b", "b"]
+    assert [body.model for body in bodies(first, ModelRequested)] == ["home:m", "a:m"]
+    assert [told.error for told in bodies(second, ModelAttempted)] == ["circuit-open"]
+    assert len(a.bodies) == 1  # the second turn went past it
+
+
+async def test_settings_of_a_preset_go_to_its_own_model_and_those_of_a_wrapper_to_all() -> None:
+    """Inside a wrapper they are one model's, around it they are everybody's."""
+    a, b = chat("a", [BUSY], [BUSY]), chat("b", ["one"], ["two"])
+    for model in (Reliable(preset(a, temperature=0.5), b, waits_s=()), preset(Reliable(a, b, waits_s=()), seed=7)):
+        await talk(model, "q")
+    sent = [json.loads(body) for body in (*a.bodies, *b.bodies)]
+    assert [(body.get("temperature"), body.get("seed")) for body in sent] == [
+        (0.5, None), (None, 7), (None, None), (None, 7),
+    ]  # fmt: skip
+
+
+def test_what_an_attempt_left_out_goes_with_the_history_it_is_of() -> None:
+    """When turns before it are erased; the attempt stays."""
+    left = ModelAttempted(round="r", attempt=1, error="rate", left_out=(LeftMark(unit=0, what="an image"),))
+    assert unquoted(left, Names(frozenset())) == ModelAttempted(round="r", attempt=1, error="rate")

@@ -1,4 +1,4 @@
-"""Where each case of ``spec/loop-cases.md`` A to D, F and H stands, and what is left to which later issue.
+"""Where each case of ``spec/loop-cases.md`` A to D, F, H, I and L stands, and what is left to which later issue.
 
 ``COVERED`` names the tests. ``LATER`` names the issue whose feature a case is about: 6 is the governed agent (rules
 for people in the loop, windows, skills, memory, artifacts, cost), *honesty* the layers that no issue is filed for yet.
@@ -18,21 +18,37 @@ pytestmark = pytest.mark.unit
 TESTS = Path(__file__).parent.parent
 SHARED = Path(os.environ.get("ONRECORD_SHARED") or TESTS.parent.parent / "shared")
 CASES = SHARED / "spec" / "loop-cases.md"
-SECTIONS = {"A": (1, 23, 19), "B": (24, 32, 9), "C": (34, 43, 9), "D": (46, 62, 11), "F": (73, 80, 6), "H": (95, 98, 4)}
+SECTIONS = {
+    "A": (1, 23, 19),
+    "B": (24, 32, 9),
+    "C": (34, 43, 9),
+    "D": (46, 62, 11),
+    "F": (73, 80, 6),
+    "H": (95, 98, 4),
+    "I": (99, 111, 11),
+    "L": (132, 139, 6),
+}
 """The sections' first and last case, and how many there are: numbers are left out in between."""
 
 COVERED: dict[int, tuple[str, ...]] = {
     1: ("agent/test_declaring.py::test_a1_",),
     3: ("agent/test_loop_cases.py::test_a3_a4_",),
-    4: ("agent/test_loop_cases.py::test_a3_a4_", "turn/test_typed_output.py::test_a19_a_fallback"),
-    5: ("turn/test_moment_request.py::test_a5_",),
+    4: (
+        "agent/test_loop_cases.py::test_a3_a4_",
+        "turn/test_typed_output.py::test_a19_a_fallback",
+        "prompt/test_thinking.py::test_a4_thinking",
+    ),
+    5: ("turn/test_moment_request.py::test_a5_", "prompt/test_window_cases.py::test_a5_"),
     7: ("agent/test_declaring.py::test_a7_",),
     8: ("agent/test_declaring.py::test_a7_",),
     9: ("agent/test_declaring.py::test_a9_",),
     11: ("turn/test_settle_and_watch.py::test_a11_",),
     15: ("agent/test_declaring.py::test_a15_",),
+    16: ("prompt/test_window_cases.py::test_a16_",),
     19: ("turn/test_typed_output.py::test_a19_a_fallback", "turn/test_typed_output.py::test_a19_a_canned"),
+    17: ("skills/test_checkup.py::test_a17_",),
     22: ("agent/test_loop_cases.py::test_a22_",),
+    23: ("turn/test_instructions.py::test_a23_",),
     24: ("agent/test_loop_cases.py::test_b24_a_blank", "agent/test_loop_cases.py::test_b24_a_message"),
     25: ("agent/test_loop_cases.py::test_b25_",),
     27: ("agent/test_loop_cases.py::test_b27_a_next",),
@@ -64,6 +80,23 @@ COVERED: dict[int, tuple[str, ...]] = {
     96: ("agent/test_loop_cases.py::test_h96_",),
     97: ("agent/test_loop_cases.py::test_h97_",),
     98: ("governance/test_budget.py::test_h98_each", "governance/test_budget.py::test_h98_a_turn"),
+    99: ("prompt/test_window_cases.py::test_i99_",),
+    101: ("prompt/test_window_cases.py::test_i101_", "prompt/test_window_cases.py::test_i100_"),
+    102: ("prompt/test_window_cases.py::test_i102_",),
+    103: ("prompt/test_window_cases.py::test_i103_",),
+    104: ("prompt/test_window_cases.py::test_i104_",),
+    105: ("prompt/test_window_cases.py::test_i105_",),
+    106: ("prompt/test_window_cases.py::test_i106_", "prompt/test_window_cases.py::test_i107_"),
+    108: ("prompt/test_window_summaries.py::test_i108_",),
+    109: ("prompt/test_window_summaries.py::test_i109_",),
+    110: ("prompt/test_window_summaries.py::test_i110_",),
+    111: ("prompt/test_window_cases.py::test_i111_a_window", "prompt/test_window_cases.py::test_i111_no_room"),
+    132: ("turn/test_typed_output.py::test_132_",),
+    134: ("turn/test_typed_output.py::test_134_",),
+    136: ("models/test_call_rules.py::test_l136_",),
+    137: ("models/test_breaker.py::test_l137_",),
+    138: ("prompt/test_thinking.py::test_l138_a_budget", "prompt/test_thinking.py::test_l138_l192_"),
+    139: ("prompt/test_cache_marks.py::test_l139_the_mark", "prompt/test_cache_marks.py::test_l139_the_card"),
 }
 """Case to tests, as ``file::beginning of a name`` below ``tests/``."""
 
@@ -71,13 +104,9 @@ LATER: dict[int, str] = {
     10: "issue 6: self-explanation reserves tool names",
     12: "issue 6: check-ins",
     13: "issue 6: check-ins",
-    16: "issue 6: windows keep last tool results",
-    17: "issue 6: steps of skills and graphs",
-    23: "issue 6: templates in instructions",
     52: "honesty: a result ceiling that refuses instead of cutting",
     55: "honesty: notes about repeated calls",
     56: "honesty: notes about repeated calls",
-    60: "issue 6: typed effects of tools on skills",
     61: "issue 6: teardown of tool sessions",
 }
 
@@ -86,6 +115,7 @@ NO_COUNTERPART: dict[int, str] = {
     20: "typed output is a schema on the request, never a forced tool",
     26: "what a wire cannot carry is a projection issue of its model: tests/models, issue 5",
     29: "a session belongs to its key and owner, not to an agent; who may open one is for a server to check",
+    60: "instructions have no ids to lease; a tool proposes a skill, for one request: skills/test_graph.py",
     62: "handlers have no progress channel: a live reader sees CallDelta",
 }
 
@@ -94,21 +124,69 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     134: ("turn/test_typed_output.py::test_134_",),
     136: ("models/test_call_rules.py::test_l136_",),
     137: ("models/test_breaker.py::test_l137_",),
+    118: ("skills/test_checkup.py::test_118_",),
+    119: (
+        "skills/test_procedures.py::test_119_one",
+        "skills/test_procedures.py::test_119_a_step",
+        "skills/test_procedures.py::test_119_an_early",
+    ),
+    121: ("skills/test_graph.py::test_121_",),
+    122: ("skills/test_graph.py::test_122_",),
+    123: ("skills/test_graph.py::test_123_",),
+    124: ("skills/test_graph.py::test_124_",),
+    125: ("skills/test_graph.py::test_125_",),
+    126: ("skills/test_graph.py::test_126_under_guard_only", "skills/test_graph.py::test_126_under_rails"),
+    127: ("skills/test_graph_start.py::test_127_",),
+    129: ("skills/test_checkup.py::test_129_",),
+    131: ("skills/test_graph.py::test_131_",),
+    112: ("turn/test_instructions.py::test_j112_",),
+    113: ("turn/test_instructions.py::test_j113_",),
+    114: ("turn/test_instructions.py::test_j114_",),
+    120: ("turn/test_instructions.py::test_j120_",),
     140: ("memory/test_memory.py::test_m140_messages", "memory/test_memory.py::test_m140_a_turn"),
     141: ("memory/test_memory.py::test_m141_what", "memory/test_memory.py::test_m141_nobody"),
     142: ("memory/test_retrieve.py::test_m142_retrieval", "memory/test_corpus.py::test_m142_"),
     151: ("agent/test_declaring.py::test_151_model",),
+    152: ("prompt/test_prompt_budget.py::test_n152_",),
+    153: ("turn/test_instructions.py::test_n153_",),
+    155: ("prompt/test_thinking.py::test_l155_",),
+    158: ("skills/test_taking_up.py::test_158_a_hidden", "skills/test_taking_up.py::test_158_a_list"),
     161: ("agent/test_loop_cases.py::test_161_",),
+    166: (
+        "skills/test_taking_up.py::test_166_a_skill",
+        "skills/test_taking_up.py::test_166_a_name",
+        "skills/test_graph.py::test_166_",
+    ),
+    162: ("prompt/test_artifacts.py::test_n162_a_long", "prompt/test_artifacts.py::test_n162_a_store"),
+    163: ("prompt/test_artifacts.py::test_n163_",),
+    164: ("prompt/test_artifact_spending.py::test_n164_",),
     179: ("memory/test_retrieve.py::test_m179_",),
     180: ("memory/test_memory.py::test_n180_",),
     181: ("agent/test_declaring.py::test_181_rounds",),
     184: ("agent/test_declaring.py::test_184_",),
-    185: ("turn/test_mounting.py::test_185_",),
-    186: ("turn/test_offers.py::test_186_",),
+    185: ("turn/test_mounting.py::test_185_", "skills/test_taking_up.py::test_185_"),
+    186: ("turn/test_offers.py::test_186_", "skills/test_taking_up.py::test_186_scoped"),
+    187: ("skills/test_engagement.py::test_187_a_guess", "skills/test_engagement.py::test_187_asking"),
     188: ("turn/test_mounting.py::test_188_a_bundle", "turn/test_mounting.py::test_188_two_tools"),
     189: ("turn/test_typed_output.py::test_189_a_fallback", "turn/test_typed_output.py::test_189_the_canned"),
     190: ("models/test_call_rules.py::test_l190_",),
     191: ("turn/test_moment_tools.py::test_191_",),
+    192: (
+        "prompt/test_thinking.py::test_l138_l192_",
+        "prompt/test_thinking.py::test_l192_a_model",
+        "prompt/test_thinking.py::test_l192_models",
+        "prompt/test_thinking.py::test_l192_a_temperature",
+    ),
+    193: (
+        "prompt/test_thinking.py::test_l193_without",
+        "prompt/test_thinking.py::test_l193_a_handler",
+        "prompt/test_thinking.py::test_l193_with_none",
+    ),
+    194: (
+        "skills/test_graph_shapes.py::test_194_a_graph",
+        "skills/test_graph_shapes.py::test_194_such",
+        "skills/test_checkup.py::test_194_",
+    ),
 }
 """Cases of later sections whose promise is kept already."""
 

@@ -11,13 +11,15 @@ from contextlib import contextmanager
 
 import pytest
 
+from onrecord import Agent, ModelError, preset
 from onrecord.cli.usable import example
 from onrecord.models.names import PROVIDERS
 from onrecord.providers.openai_compatible import VENDORS
 from tests.cli.agents import run
-from tests.net.loopback import Loopback, Script, answering, serving
+from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Loopback, Script, answering, chunk, serving
 from tests.providers.chat_server import SECRET, status
 from tests.providers.probed_server import answering_as
+from tests.providers.wires import CHAT, GOOGLE, MESSAGES, RESPONSES, Wire
 
 pytestmark = pytest.mark.integration
 
@@ -128,6 +130,36 @@ def test_a_model_s_card_is_told_in_words(capsys: pytest.CaptureFixture[str], mon
     assert "schema stands in the prompt" in ran.out
 
 
+def test_what_a_model_s_wire_refuses_is_told_in_the_words_of_the_refusal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, below the card; as JSON by the thing that was asked. They are those of the error of a request."""
+    ran = run(capsys, monkeypatch, "models", "openai-responses:gpt-5-mini")
+    head, refused = ran.out.split("  refuses, before anything is sent:\n")
+    told = [line.strip() for line in refused.splitlines() if line.startswith("    ")]
+    assert "audio" not in head
+    assert told.count("audio: Responses takes none") == 1
+    assert {"a seed: Responses takes none", "stop sequences: Responses takes none"} < set(told)
+    held = json.loads(run(capsys, monkeypatch, "models", "openai-responses:gpt-5-mini", "--json").out)["refuses"]
+    assert sorted({one for each in held.values() for one in each}) == sorted(told)
+    assert held["audio as bytes"] == held["audio by URL"] == ["audio: Responses takes none"]
+    assert "temperature" not in held
+    asking = preset("openai-responses:gpt-5-mini", seed=1)
+    with pytest.raises(ModelError, match="a seed: Responses takes none") as caught:
+        Agent(asking).turn_sync("Hello")
+    assert "onrecord models NAME" in caught.value.hint
+    assert "refuses" not in run(capsys, monkeypatch, "models", "offline").out
+
+
+def test_providers_stand_in_the_order_of_names(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The four wires beside each other, first of those that need a key."""
+    lines = run(capsys, monkeypatch, "models").out.split("\n\n")[0].splitlines()
+    named = [line.split()[1].partition(":")[0] for line in lines]
+    assert named == ["offline", *(name for name in PROVIDERS if name != "offline")]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -188,6 +220,33 @@ def test_a_server_by_its_address_is_asked_and_the_card_is_json(
     }  # fmt: skip
     assert (held["card"]["model"], held["card"]["structured"], held["error"]) == ("small", "native", None)
     assert SECRET not in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("wire", "name", "path", "asks"),
+    [
+        (CHAT, "m", "/v1/chat/completions", "/v1"),
+        (CHAT, "openai:m", "/v1/chat/completions", "/v1"),
+        (RESPONSES, "openai-responses:m", "/v1/responses", "/v1"),
+        (MESSAGES, "anthropic:m", "/v1/messages", ""),
+        (GOOGLE, "google:m", "/v1beta/models/m:streamGenerateContent?alt=sse", "/v1beta"),
+    ],
+)
+def test_a_server_of_any_wire_is_asked_at_its_address(
+    wire: Wire, name: str, path: str, asks: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the protocol that the name begins with, each way of asking for a schema; no vendor's key goes there."""
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(variable, SECRET)
+    hello = SSE_HEAD + chunk(b"".join(wire.hello)) + LAST_CHUNK
+    with served(answering(hello)) as server:
+        at = ("--at", f"http://127.0.0.1:{server.port}{asks}", "--samples", "1")
+        ran = run(capsys, monkeypatch, "models", "probe", name, *at)
+    assert ran.code == 0, ran
+    assert "streaming  yes  the answer came in 2 pieces" in ran.out
+    assert "native: the answer does not fit; json: the answer does not fit; prompt: the answer does not fit" in ran.out
+    assert {one.line for one in server.requests} == {f"POST {path} HTTP/1.1"}
+    assert all(SECRET not in one.head.decode() for one in server.requests)
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -1,6 +1,7 @@
 """Every example of every page runs, and the runner sees those that do not."""
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,8 +31,8 @@ def _loggers() -> Iterator[None]:
 def test_every_example_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of one page run in order, in an empty folder, without a key and without a network."""
     monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY", "GROQ_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(name)
     run_page(page, tmp_path)
 
 

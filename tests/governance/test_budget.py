@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
@@ -18,6 +19,7 @@ from onrecord.governance.ledger import LEDGER, LimitHit, Spent, Ticked
 from onrecord.models.chunks import TextChunk
 from onrecord.models.prices import Price, Prices
 from onrecord.models.request import Reading, Shape
+from onrecord.prompt.model_choice import Choose
 from onrecord.record.kinds import VerdictFiled
 from onrecord.session import refold
 from onrecord.session.session import Session
@@ -117,6 +119,9 @@ async def test_a_limit_that_is_reached_exactly_is_not_crossed() -> None:
     agent, model = looks(turn=Limit(tokens=450))
     result = await turn(agent)
     assert (result.text, bodies(result, LimitHit)) == ("done", [])
+    agent, model = looks(turn=Limit(usd=0.4))
+    (hit,) = bodies(await turn(agent), LimitHit)
+    assert (len(model.requests), round(hit.actual, 6)) == (3, 0.6)
     agent, model = looks(turn=Limit(tokens=299))
     result = await turn(agent)
     (hit,) = bodies(result, LimitHit)
@@ -183,6 +188,14 @@ async def test_judgements_and_consultations_count_too() -> None:
     assert sums(result) == [0.2, 0.4, 0.6]
 
 
+async def test_a_wrap_up_counts_too() -> None:
+    """It is the request after the last permitted round."""
+    model = ScriptedModel(call("lookup"), "wrapped up", usage=USED)
+    result = await turn(Agent(model, tools=[tool()], rounds=1, features=[Budget(prices=PRICES)]))
+    assert [tick.purpose for tick in bodies(result, Ticked)] == ["speak", "wrap_up"]
+    assert sums(result) == [0.2, 0.4]
+
+
 async def test_what_is_asked_after_the_last_reply_is_added_up_at_the_end() -> None:
     """A consultation while the turn settles."""
 
@@ -209,7 +222,8 @@ async def test_what_a_sub_agent_used_counts_as_tokens() -> None:
     """Its money is counted by a budget of its own."""
     inner: Agent[Any, Any] = Agent(ScriptedModel("inner", usage=USED), name="helper")
     model = ScriptedModel(call("helper", message="go"), "done", usage=USED)
-    agent: Agent[Any, Any] = Agent(model, tools=[inner.as_tool()], features=[Budget(prices=PRICES)])
+    prices = Prices({"": Price(input=1000.0, output=2000.0)})  # for all models, and a sub-agent is none
+    agent: Agent[Any, Any] = Agent(model, tools=[inner.as_tool()], features=[Budget(prices=prices)])
     result = await turn(agent)
     ticks = bodies(result, Ticked)
     assert [(tick.purpose, tick.tokens_input, tick.estimated_usd is None) for tick in ticks] == [
@@ -278,7 +292,10 @@ async def test_a_model_without_a_price_is_not_asked_under_a_limit_in_dollars() -
         Agent(model, features=[budget])
     with pytest.raises(FeatureFailed, match="'scripted:script' has no price"):
         await turn(Agent(lambda _: model, features=[budget]))
-    assert model.requests == []
+    priced = ScriptedModel("fine", usage=USED, card=replace(model.card, model="gpt-5"))
+    with pytest.raises(FeatureFailed, match="'scripted:script' has no price"):
+        await turn(Agent(priced, features=[budget, Choose(lambda *_: model)]))
+    assert model.requests == priced.requests == []
     result = await turn(Agent(model, features=[Budget(turn=Limit(usd=1.0), prices=prices, then="warn")]))
     assert (result.text, bodies(result, Ticked)[0].estimated_usd) == ("fine", None)
 
@@ -308,6 +325,28 @@ async def test_a_turn_that_paused_goes_on_with_what_it_had_spent() -> None:
     done = await turn(agent, approved(paused.question, by="ana"), session=session_of(aside))
     assert (done.text, sums(done)) == ("done", [0.4])
     assert round(spent(session_of(done)).estimated_usd, 6) == 0.6
+
+
+async def test_each_turn_crosses_its_limit_once_a_paused_one_too() -> None:
+    """However often it goes on, and whichever turns go by meanwhile."""
+
+    async def asks(turn: Turn, held: ToolCall) -> Any:
+        return Ask("Really?")
+
+    free = reply("aside", usage=Usage())
+    model = ScriptedModel(
+        reply(call("lookup"), usage=USED), free, reply("done", usage=USED), reply("again", usage=USED)
+    )
+    features: list[Any] = [
+        Named("asks", Hooks(before_tool=asks)), Budget(prices=PRICES, turn=Limit(usd=0.1), then="warn"),
+    ]  # fmt: skip
+    agent: Agent[Any, Any] = Agent(model, tools=[tool()], features=features)
+    paused = await turn(agent)
+    assert paused.question is not None
+    aside = await turn(agent, Happened("ping", key="p1"), session=session_of(paused))
+    done = await turn(agent, approved(paused.question, by="ana"), session=session_of(aside))
+    again = await turn(agent, session=session_of(done))
+    assert [len(bodies(result, LimitHit)) for result in (paused, aside, done, again)] == [1, 0, 0, 1]
 
 
 def test_the_sums_of_a_session_without_a_budget_are_empty() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -55,7 +56,7 @@ def says(text: str, **fields: Any) -> list[Chunk]:
 class Failing:
     """A model that plays one script per request, the last one again and again; ``asked`` are the requests it got.
 
-    ``lacks`` is what its wire cannot carry. A function in a script is called where it stands.
+    ``lacks`` is what its wire cannot carry. A function in a script is called where it stands, and waited for.
     """
 
     def __init__(self, name: str, *scripts: Script, lacks: str = "", card: ModelCard | None = None) -> None:
@@ -83,7 +84,8 @@ class Failing:
             if isinstance(item, Exception):
                 raise item
             if callable(item):
-                item()
+                if inspect.isawaitable(got := item()):
+                    await got
                 continue
             yield item
 

@@ -6,6 +6,7 @@ import pytest
 
 from onrecord.errors import ErrorKind
 from onrecord.models.chunks import Attempted, TextChunk
+from onrecord.models.model import preset
 from onrecord.models.retry import Reliable
 from tests.models.failing import BUSY, Clock, Failing, always, drained, error, given_up, says, text_of
 
@@ -70,6 +71,17 @@ def test_a_plain_wrapper_inside_does_not_multiply_the_waits() -> None:
     assert Reliable(Reliable(inner)).model is inner
     kept = Reliable(inner, waits_s=(1.0,))
     assert Reliable(kept).model is kept
+
+
+async def test_a_plain_wrapper_in_a_preset_does_not_multiply_them_either() -> None:
+    """Names wrap their models, and so presets of names do; the settings stay."""
+    clock, inner, other = Clock(), Failing("a", [BUSY]), Failing("b", says("hi"))
+    out, _ = await drained(Reliable(preset(Reliable(inner), seed=7), other, sleep=clock.sleep, clock=clock))
+    assert (text_of(out), len(inner.asked), clock.slept) == ("hi", 4, [3.0, 6.0, 12.0])
+    assert {asked.settings.seed for asked in inner.asked} == {7}
+    assert [asked.settings.seed for asked in other.asked] == [None]
+    plain = preset(inner)
+    assert Reliable(plain).model is plain
 
 
 async def test_the_function_stands_in_where_no_backup_can_carry_the_request() -> None:

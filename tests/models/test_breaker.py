@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
 
-from onrecord.errors import ConfigurationError, ErrorKind
+from onrecord.errors import ConfigurationError, ErrorKind, UsageError
 from onrecord.models.breaker import Breaker, Circuit
 from onrecord.models.call_rules import CallRule, CallScope
-from onrecord.models.chunks import Attempted, Chunk, TextChunk
+from onrecord.models.chunks import Attempted, TextChunk
 from onrecord.models.held_reply import fits_shape
-from onrecord.models.request import Reading, Request, Shape
+from onrecord.models.request import Reading, Shape
 from onrecord.models.retry import Reliable
 from tests.models.failing import BUSY, Clock, Failing, always, drained, error, given_up, looking, says, text_of, when
 from tests.models.requests import request, user
@@ -168,21 +168,9 @@ async def test_each_model_has_a_circuit_of_its_own() -> None:
 async def test_calls_at_the_same_time_share_the_circuit() -> None:
     """What began before it opened neither closes it nor opens it for longer."""
     clock, gate = Clock(), asyncio.Event()
-
-    class Slow(Failing):
-        async def stream(self, asked: Request, /) -> AsyncGenerator[Chunk, None]:
-            script = super().stream(asked)
-            if len(self.asked) < 2:
-                await gate.wait()
-            async for chunk in script:
-                yield chunk
-
-    model = Slow("a", says("late"), [BUSY])
-    reliable = alone(model, clock)
+    reliable = alone(Failing("a", [gate.wait, *says("late")], [BUSY]), clock)
     early = asyncio.ensure_future(drained(reliable))
     await asyncio.sleep(0)
-    model.asked.append(request(user("other")))  # so that only the first call waits
-    model.asked.append(request(user("other")))
     for _ in range(2):
         await drained(reliable)
     assert reliable.circuits["a:m"].state == "open"
@@ -194,11 +182,96 @@ async def test_calls_at_the_same_time_share_the_circuit() -> None:
 def test_a_circuit_says_how_long_it_stays_open() -> None:
     """Nothing when it lets calls through."""
     circuit = Circuit(Breaker(threshold=1, cooldown_s=10))
-    assert (circuit.left(0), circuit.admits(0)) == (0.0, True)
-    circuit.failed("overload", 5.0)
-    assert (circuit.left(7.0), circuit.admits(7.0)) == (8.0, False)
-    circuit.failed("overload", 14.0)
-    assert circuit.admits(15.0)
+    assert circuit.left(0) == 0.0
+    late, early = circuit.enter(0), circuit.enter(0)
+    circuit.failed(early, "overload", 5.0)
+    assert (circuit.left(7.0), circuit.enter(7.0)) == (8.0, 0)
+    circuit.failed(late, "overload", 14.0)
+    assert circuit.enter(15.0)
+
+
+async def test_no_more_calls_are_let_through_on_trial_than_would_close_the_circuit() -> None:
+    """Of a hundred sessions that wait for the model two try it out; the others come back a second later."""
+    clock, gate = Clock(), asyncio.Event()
+    model = Failing("a", [BUSY], [BUSY], [gate.wait, *says("hi")])
+    reliable = alone(model, clock)
+    for _ in range(2):
+        await drained(reliable)
+    clock.at += 30
+    calls = [asyncio.ensure_future(drained(reliable)) for _ in range(100)]
+    await asyncio.sleep(0)
+    assert (len(model.asked), reliable.circuits["a:m"].state) == (4, "half-open")
+    gate.set()
+    outcomes = await asyncio.gather(*calls)
+    refused = [given_up(problem) for _, problem in outcomes if problem is not None]
+    assert (len(refused), {(gone.why, gone.retry_after) for gone in refused}) == (98, {("circuit-open", 1.0)})
+    assert reliable.circuits["a:m"].state == "closed"
+
+
+def test_each_success_on_trial_leaves_room_for_one_less() -> None:
+    """Three close it: after the first, two more are let through."""
+    circuit = Circuit(Breaker(threshold=1, cooldown_s=0, successes=3))
+    circuit.failed(circuit.enter(0), "overload", 0)
+    circuit.succeeded(circuit.enter(0))
+    trials = [circuit.enter(0) for _ in range(3)]
+    assert (bool(trials[0]), bool(trials[1]), trials[2], circuit.left(0)) == (True, True, 0, 1.0)
+    for trial in trials[:2]:
+        circuit.succeeded(trial)
+    assert circuit.state == "closed"
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "left", "own fault", "raised"])
+async def test_a_trial_that_is_cut_short_makes_room_for_another(ends: str) -> None:
+    """However it ends, or the circuit would never close again."""
+    clock, never = Clock(), asyncio.Event()
+    trial: dict[str, Any] = {
+        "cancelled": [never.wait], "left": [TextChunk("par"), never.wait], "own fault": [error("invalid")],
+        "raised": [UsageError("not of the provider")],
+    }  # fmt: skip
+    model = Failing("a", [BUSY], [BUSY], trial[ends])
+    reliable = alone(model, clock, Breaker(threshold=2, successes=1))
+    for _ in range(2):
+        await drained(reliable)
+    clock.at += 30
+    for _ in range(3):
+        chunks = reliable.stream(request(user("q")))
+        call = asyncio.ensure_future(anext(chunks))
+        await asyncio.sleep(0)
+        if ends == "cancelled":
+            call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await chunks.aclose()
+    assert (len(model.asked), reliable.circuits["a:m"].state) == (5, "half-open")
+    model.scripts = [list(says("hi"))]
+    assert text_of((await drained(reliable))[0]) == "hi"
+    assert reliable.circuits["a:m"].state == "closed"
+
+
+async def test_what_began_before_the_circuit_opened_counts_for_no_trial() -> None:
+    """Neither a late success, which would close it untried, nor a late failure, which would open it again."""
+    for fails_late in (False, True):
+        circuit = Circuit(Breaker(threshold=1, cooldown_s=10, successes=1))
+        old, first = circuit.enter(0), circuit.enter(0)
+        circuit.failed(first, "overload", 0)
+        trial = circuit.enter(10)
+        if fails_late:
+            circuit.failed(old, "overload", 10)
+        else:
+            circuit.succeeded(old)
+        assert (circuit.state, circuit.enter(10)) == ("half-open", 0)
+        circuit.succeeded(trial)
+        assert circuit.state == "closed"
+
+
+def test_a_clock_that_was_set_back_costs_one_cooldown_at_most() -> None:
+    """And one that jumped ahead ends it."""
+    circuit = Circuit(Breaker(threshold=1, cooldown_s=10))
+    circuit.failed(circuit.enter(1e6), "overload", 1e6)
+    assert (circuit.left(5.0), circuit.enter(14.9)) == (10.0, 0)
+    assert circuit.enter(15.0)
+    circuit = Circuit(Breaker(threshold=1, cooldown_s=10))
+    circuit.failed(circuit.enter(0), "overload", 0)
+    assert circuit.enter(1e9)
 
 
 def test_the_usual_breaker() -> None:

@@ -307,3 +307,12 @@ def test_what_is_no_model_is_refused() -> None:
     """By its type."""
     with pytest.raises(ConfigurationError, match="not a int"):
         Reliable(7)  # type: ignore[arg-type]  # no model
+
+
+async def test_waits_that_rules_ask_for_use_up_none_of_the_usual_ones() -> None:
+    """A rule that tries once at once leaves the three waits as they are."""
+    clock = Clock()
+    at_once = CallRule(when=lambda s: s.attempt == 1, then="retry", kind="at-once")
+    model = Failing("a", [BUSY])
+    _, problem = await drained(Reliable(model, rules=[at_once], sleep=clock.sleep, clock=clock))
+    assert (problem, clock.slept, len(model.asked)) == (BUSY, [0.0, 3.0, 6.0, 12.0], 5)

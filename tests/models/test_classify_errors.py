@@ -109,7 +109,17 @@ def test_exceptions_are_told_apart_through_their_causes() -> None:
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("3", 3.0), (" 0.25 ", 0.25), ("-1", 0.0), ("soon", None), ("", None), ("inf", None), ("nan", None)],
+    [
+        ("3", 3.0),
+        (" 0.25 ", 0.25),
+        ("-1", 0.0),
+        ("soon", None),
+        ("", None),
+        ("inf", None),
+        ("nan", None),
+        ("Mon, 30 Nov 9999999999 00:00:00 GMT", None),
+        ("Mon, 99999999999999999999 Nov 2026 08:00:00 GMT", None),
+    ],
 )
 def test_retry_after_in_seconds(value: str, seconds: float | None) -> None:
     """At least 0; what is no number of seconds is nothing."""

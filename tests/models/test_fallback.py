@@ -342,3 +342,16 @@ def test_it_is_named_after_its_models() -> None:
     """And repeats are told apart."""
     assert Fallback(Failing("a"), Failing("b"), Failing("a")).name == "fallback(a:m->b:m->a:m/2)"
     assert repr(Fallback(Failing("a"))).startswith("Fallback(")
+
+
+async def test_a_call_that_had_begun_before_proves_nothing_by_succeeding() -> None:
+    """The model failed since: it is left alone all the same."""
+    clock, gate = Clock(), asyncio.Event()
+    first, second = Failing("a", [gate.wait, *says("late")], [error("overload")]), Failing("b", says("hi"))
+    model = fallback(first, second, clock=clock)
+    early = asyncio.ensure_future(drained(model))
+    await asyncio.sleep(0)
+    assert text_of((await drained(model))[0]) == "hi"
+    gate.set()
+    assert text_of((await early)[0]) == "late"
+    assert model.cooling == {"a:m": 30.0}

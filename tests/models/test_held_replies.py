@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from onrecord.conversation.messages import ToolCall
+from onrecord.conversation.usage import Usage
 from onrecord.models.call_rules import STUCK_LOOP, CallRule, CallScope, Misfit, last_validation_errors_match
 from onrecord.models.chunks import Attempted, CallChunk, Chunk, Finished, TextChunk, ThinkingChunk
 from onrecord.models.held_reply import fits_shape
@@ -159,3 +160,25 @@ async def test_reasoning_is_no_part_of_what_must_fit() -> None:
     chunks: list[Chunk] = [ThinkingChunk("hm"), TextChunk('{"n"'), TextChunk(":1}"), Finished()]
     out, _ = await drained(Reliable(Failing("a", chunks), validate=fits_shape), request(user("q"), shape=SHAPE))
     assert out == chunks
+
+
+PAID = Usage(input_tokens=10, output_tokens=5)
+
+
+async def test_a_reply_that_did_not_fit_was_paid_and_is_told_with_its_price_once() -> None:
+    """Whoever adds up would miss it otherwise; what comes of the next attempt is told with that one."""
+    model = Failing("a", says("x", usage=PAID), says('{"n":1}', usage=PAID))
+    rules = [when("schema-fail", "retry")]
+    out, _ = await drained(Reliable(model, rules=rules, validate=fits_shape), request(user("q"), shape=SHAPE))
+    assert [chunk.usage for chunk in out if isinstance(chunk, (Attempted, Finished))] == [PAID, PAID]
+
+    def broken(_request: object, _error: object) -> str:
+        raise ValueError
+
+    rules = [CallRule(when=lambda s: s.error_kind == "schema-fail", then="fallback"), when("unknown", "retry_other")]
+    reliable = Reliable(
+        Failing("a", says("x", usage=PAID)), Failing("b", says('{"n":1}')), rules=rules, validate=fits_shape,
+        fallback=broken,
+    )  # fmt: skip
+    out, problem = await drained(reliable, request(user("q"), shape=SHAPE))
+    assert (problem, [chunk.usage for chunk in out if isinstance(chunk, Attempted)]) == (None, [PAID, None])

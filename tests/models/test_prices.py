@@ -60,6 +60,25 @@ def test_the_longest_key_that_a_name_begins_with_decides(provider: str, model: s
     assert Prices(prices).of(provider, model) is prices[key]
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "key"),
+    [
+        ("openai-responses", "gpt-5", "openai:gpt-5"),
+        ("openai-responses", "gpt-6", "openai-responses:gpt-6"),
+        ("openai-responses", "gpt-4.1", "openai:"),
+        ("openai", "gpt-6-mini", "gpt-6-mini"),
+        ("openai", "gpt-6", "openai:"),
+        ("azure", "gpt-5", None),
+    ],
+)
+def test_a_vendor_charges_the_same_on_each_of_its_wires(provider: str, model: str, key: str | None) -> None:
+    """A key that says more of the model comes first, then one with the provider's own name, then its vendor's."""
+    keys = ("openai:", "openai:gpt-5", "gpt-6-mini", "openai-responses:gpt-6")
+    prices = {name: Price(input=float(at), output=0.0) for at, name in enumerate(keys)}
+    found = Prices(prices).of(provider, model)
+    assert found is (None if key is None else prices[key])
+
+
 def test_a_model_without_a_price_costs_nobody_knows_what() -> None:
     """Nor does a call that nobody counted."""
     prices = Prices({"gpt-5": PRICE})

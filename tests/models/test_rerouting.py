@@ -84,9 +84,10 @@ async def test_headers_of_a_request_go_to_no_other_server() -> None:
         return {"Authorization": "Bearer of-a"}
 
     near = Failing("near", [BUSY], card=replace(CARD, provider="a", model="small", base_url="http://a/v1"))
+    moved = Failing("moved", [BUSY], card=replace(CARD, provider="a", model="m", base_url="http://elsewhere/v1"))
     far = Failing("b", says("hi"))
-    await drained(Reliable(Failing("a", [BUSY]), near, far, waits_s=()), request(user("q"), headers=secret))
-    assert (near.asked[0].headers, far.asked[0].headers) == (secret, None)
+    await drained(Reliable(Failing("a", [BUSY]), near, moved, far, waits_s=()), request(user("q"), headers=secret))
+    assert [each.asked[0].headers for each in (near, moved, far)] == [secret, None, None]
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
@@ -132,6 +133,8 @@ async def test_a_view_that_degrades_lets_a_model_answer_that_cannot_carry_everyt
     assert (asked.wire.body[:3], [issue.what for issue in asked.wire.issues]) == (b"a:m", ["video"])
     out, problem = await drained(model, asked)
     assert (problem, text_of(out)) == (None, "hi")
+    (told,) = [chunk for chunk in out if isinstance(chunk, Attempted)]
+    assert [issue.what for issue in told.left_out] == ["audio"]  # what the receipt of the first cannot say
 
 
 async def test_that_the_first_model_was_passed_over_is_told() -> None:
@@ -194,14 +197,17 @@ async def test_native_output_of_one_vendor_is_never_sent_to_another() -> None:
 def test_a_card_says_no_more_than_all_models_can_do() -> None:
     """Any of them may answer."""
     one = replace(CARD, context_tokens=200, output_tokens=None, thinking="adaptive", structured="native", images=True)
+    assert (one.steps, one.least_thinking) == (None, 1)
     two = replace(
         CARD, provider="b", context_tokens=100, output_tokens=50, thinking="budget", structured="json", images=False,
-        tools=False, needs_tools_with_calls=True,
+        tools=False, needs_tools_with_calls=True, least_thinking=1024, steps=10, cache_marks=True,
     )  # fmt: skip
     card = shared_card([Failing("a", card=one), Failing("b", card=two)])
     assert (card.provider, card.name, card.base_url) == (one.provider, one.name, one.base_url)
-    assert (card.context_tokens, card.output_tokens, card.structured, card.thinking) == (100, 50, "json", "adaptive")
+    assert (card.context_tokens, card.output_tokens, card.structured, card.thinking) == (100, 50, "json", "budget")
+    assert card.cache_marks  # to the others marks are nothing
     assert (card.images, card.tools, card.audio, card.needs_tools_with_calls) == (False, False, True, True)
+    assert (card.steps, card.least_thinking) == (10, 1024)
     none = shared_card([Failing("a", card=one), Failing("b", card=replace(two, thinking="none"))])
     assert none.thinking == "none"
     assert shared_card([Failing("a", card=one)]) is one

@@ -16,7 +16,7 @@ from tests.models.requests import context, projection, request, talk, user
 pytestmark = pytest.mark.unit
 
 
-def stable(wire: Projection, conversation: Conversation, **fields: object) -> int:
+def stable(wire: Projection, conversation: Conversation, **fields: object) -> int | None:
     """What a request says is stable; then it is sent."""
     asked = request(conversation=conversation, **fields)
     told = wire.wire(asked).stable_until
@@ -28,7 +28,7 @@ def stable(wire: Projection, conversation: Conversation, **fields: object) -> in
 def test_stable_until_counts_the_units_that_kept_their_bytes() -> None:
     """Against the last request sent, whatever changed since."""
     wire, held = projection(), talk(2)
-    assert stable(wire, held) == 0
+    assert stable(wire, held) is None  # nothing is known to have been sent
     assert stable(wire, held) == 6
     longer = held.add(user("more", id="m"))
     assert stable(wire, longer) == 6
@@ -45,7 +45,7 @@ def test_stable_until_ends_where_the_turn_text_moved_or_a_unit_was_carried() -> 
     """Both change what stands between units."""
     wire, held = projection(), talk(2)
     turn = (Piece(source="t", text="say it", place="turn"),)
-    assert stable(wire, held, own=3, pieces=turn) == 0
+    assert stable(wire, held, own=3, pieces=turn) is None
     assert stable(wire, held, own=3, pieces=turn) == 6
     assert stable(wire, held, own=3, pieces=(*turn, *turn)) == 3
     assert stable(wire, held, own=5, pieces=turn) == 3
@@ -57,7 +57,7 @@ def test_stable_until_ends_where_another_message_was_inserted() -> None:
     """An insert stands in front of the units behind it; an equal one changes nothing."""
     wire, held = projection(), talk(2)
     first, second = (View(spans=(Span(0, 2), context(text), Span(2, 6))) for text in ("news", "other news"))
-    assert stable(wire, held, view=first) == 0
+    assert stable(wire, held, view=first) is None
     assert stable(wire, held, view=first) == 6
     assert stable(wire, held, view=second) == 2
 
@@ -70,7 +70,7 @@ def test_stable_until_counts_from_what_was_sent_whatever_was_looked_at_since(oth
     wire.wire(sent)
     wire.wire(looked)
     wire.sent(sent)
-    assert (wire.wire(sent).stable_until, wire.wire(looked).stable_until) == (6, 0)
+    assert (wire.wire(sent).stable_until, wire.wire(looked).stable_until) == (6, None)
 
 
 def test_stable_until_survives_a_cut_up_to_the_cut() -> None:

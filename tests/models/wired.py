@@ -57,23 +57,23 @@ def chat(*answers: Any, **about: Any) -> WiredModel:
 def merging(*answers: Any, **about: Any) -> WiredModel:
     """The wire that merges entries, hoists instructions and takes marks."""
     given = {name: about.pop(name) for name in ("usage", "judge") if name in about}
-    card = replace(CARD, provider="merging", model="merging", protocol="merging", **about)
+    card = replace(CARD, provider="merging", model="merging", protocol="merging", cache_marks=True, **about)
     return WiredModel(MergingWire(), *answers, card=card, **given)
 
 
-def responses(*answers: Any) -> WiredModel:
-    """Responses for a model that reasons."""
-    card, dialect = responses_card("gpt-5-mini")
+def responses(*answers: Any, model: str = "gpt-5-mini") -> WiredModel:
+    """Responses, for a model that reasons where nothing else is said."""
+    card, dialect = responses_card(model)
     return WiredModel(ResponsesProjection(card, dialect), *answers, card=card)
 
 
-def gemini(*answers: Any) -> WiredModel:
-    """Google's wire for a model that signs its calls."""
-    card, dialect = google_card("gemini-3.8-flash")
+def gemini(*answers: Any, model: str = "gemini-3.8-flash") -> WiredModel:
+    """Google's wire, for a model that signs its calls where nothing else is said."""
+    card, dialect = google_card(model)
     return WiredModel(GoogleProjection(card, dialect), *answers, card=card)
 
 
-def messages(*answers: Any) -> WiredModel:
-    """Anthropic's wire, for a model that thinks on a budget."""
-    card = anthropic_card("claude-sonnet-4-5")
+def messages(*answers: Any, model: str = "claude-sonnet-4-5") -> WiredModel:
+    """Anthropic's wire, for a model that thinks on a budget where nothing else is said."""
+    card = anthropic_card(model)
     return WiredModel(AnthropicProjection(card, rules_of(card.model)), *answers, card=card)

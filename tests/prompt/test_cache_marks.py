@@ -14,12 +14,15 @@ from onrecord.conversation.content import Text
 from onrecord.conversation.messages import Round
 from onrecord.conversation.usage import ModelUse, Usage
 from onrecord.errors import ConfigurationError, FeatureConflict
+from onrecord.models.fallback import Fallback
+from onrecord.models.model import ModelCard
+from onrecord.models.names import model_named
 from onrecord.models.request import HeadMarks, Piece, Request, Span, View
 from onrecord.prompt.cache_marks import CACHE_HITS, CacheHits, CacheMarks, boundaries
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ModelReplied, ModelRequested, Noted
 from onrecord.record.receipts import HeadMark, Receipt
-from onrecord.testing import FakeEffects, ScriptedModel, reply
+from onrecord.testing import FakeEffects, ScriptedModel, raises, reply
 from onrecord.testing.conformance.feature import FeatureConformance, InertFeatureConformance, MakeFeature
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import SLOTS, Hooks, Rank
@@ -30,6 +33,9 @@ from tests.models.wired import chat, merging
 from tests.turn.acting import Named, bodies, call, tool, turn
 
 pytestmark = pytest.mark.unit
+
+
+MARKS = ModelCard(provider="scripted", model="script", protocol="scripted", cache_marks=True)
 
 
 def adding(*pieces: Piece) -> Named:
@@ -43,7 +49,7 @@ def adding(*pieces: Piece) -> Named:
 
 async def marked(*features: Any, answers: Sequence[Any] = ("ok",), **given: Any) -> list[View]:
     """The views of the requests of one turn."""
-    model = ScriptedModel(*answers)
+    model = ScriptedModel(*answers, card=MARKS)
     await turn(Agent(model, features=features, **given))
     return [asked.view for asked in model.requests]
 
@@ -104,7 +110,7 @@ async def test_until_caches_a_text_until_its_function_says_so() -> None:
 
 async def test_a_function_that_raises_caches_nothing_and_is_noted() -> None:
     """The turn goes on."""
-    model = ScriptedModel("ok")
+    model = ScriptedModel("ok", card=MARKS)
     feature = CacheMarks(policies={"instructions": lambda _: 1 / 0})  # type: ignore[dict-item,return-value]
     result = await turn(Agent(model, instructions="Base.", features=[feature]))
     assert model.requests[0].view.head is None
@@ -186,6 +192,12 @@ def test_a_call_that_nobody_answered_and_hoisted_text_hold_no_mark() -> None:
     assert boundaries(request(user("q"), context("a fact", "data", id="c"))) == (0, 1)
 
 
+def test_a_draft_with_its_correction_holds_a_mark() -> None:
+    """The correction is shown behind it, on the user's side."""
+    draft = replace(settled("r", "It is 7."), revised=(context("Say the unit.", id="v"),))
+    assert boundaries(request(user("q"), said(draft), own=1)) == (0, 1)
+
+
 # ---- off, and worth it -----------------------------------------------------------------------------------------------
 
 
@@ -208,14 +220,37 @@ async def test_off_sends_the_bytes_of_an_agent_without_the_feature() -> None:
     assert [body.replace(b',"mark":true', b"") for body in sent[3]] == sent[0]
 
 
-async def test_a_wire_without_marks_sends_the_same_bytes() -> None:
-    """Chat Completions caches by itself."""
+async def test_a_model_whose_vendor_caches_by_itself_is_sent_the_same_bytes_and_no_receipt_tells_of_marks() -> None:
+    """Chat Completions, say; and nothing that was never marked is counted as missed."""
     sent = []
     for features in ([], [CacheMarks()]):
-        model = chat([call("lookup")], "ok")
-        await turn(Agent(model, instructions="Base.", tools=[tool()], features=features))
+        model = chat([call("lookup")], reply("ok", usage=Usage(input_tokens=100)))
+        result = await turn(Agent(model, instructions="Base.", tools=[tool()], features=features))
         sent.append(model.bodies)
+        receipts = [asked.receipt for asked in bodies(result, ModelRequested)]
+        assert [(r.head, r.marks) for r in receipts if r] == [(None, ())] * 2
     assert sent[0] == sent[1]
+
+
+async def test_marks_are_set_where_any_model_that_may_answer_takes_them() -> None:
+    """The first one's wire leaves them out by itself."""
+    first, other = chat(raises("overload", status=503)), merging("ok")
+    await turn(Agent(Fallback(first, other), instructions="Base.", features=[CacheMarks()]))
+    assert [b'"mark"' in body for body in (*first.bodies, *other.bodies)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "takes"),
+    [
+        ("anthropic:claude-sonnet-4-5", True),
+        ("openai:gpt-5", False),
+        ("openai-responses:gpt-5", False),
+        ("google:gemini-2.5-pro", False),
+    ],
+)
+def test_l139_the_card_says_whose_vendor_wants_marks(name: str, takes: bool) -> None:
+    """The strategy goes by the wire; the others cache what repeats (case L139, loop §19)."""
+    assert model_named(name).card.cache_marks is takes
 
 
 class TestOff(InertFeatureConformance):

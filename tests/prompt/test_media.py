@@ -17,7 +17,7 @@ from onrecord.conversation.messages import UserMessage
 from onrecord.errors import ModelError
 from onrecord.models.chunks import Chunk, NativeItem
 from onrecord.models.model import preset
-from onrecord.models.request import Request
+from onrecord.models.request import Piece, Request
 from onrecord.prompt.media import Degrade, Media
 from onrecord.prompt.model_choice import Choose
 from onrecord.record.kinds import ModelRequested
@@ -25,14 +25,26 @@ from onrecord.record.receipts import LeftMark
 from onrecord.session.folding import record_of
 from onrecord.testing import ScriptedModel, reply
 from onrecord.testing.conformance.feature import FeatureConformance, MakeFeature
+from onrecord.turn.director import Query, Stage
 from onrecord.turn.receipt import rebuild
+from onrecord.turn.turn import Turn
 from tests.models.wired import WiredModel, chat
 from tests.turn.acting import bodies, call, tool, turn
+from tests.turn.test_moment_request import PLAIN
 
 pytestmark = pytest.mark.unit
 
 SPOKEN = Audio(data=b"wav", transcript="Is it open?")
 CAT = Image(url="https://h/cat.png", description="a cat")
+
+
+class Judging:
+    """Judges, then speaks."""
+
+    async def direct(self, turn: Turn, stage: Stage, /) -> None:
+        """Two calls."""
+        await stage.judge(Query(key="mood", pieces=(Piece(source="q", text="Q", place="trailing"),), shape=PLAIN))
+        await stage.speak(turn.spec.brief)
 
 
 def shown(model: WiredModel, at: int = -1) -> list[Any]:
@@ -66,7 +78,7 @@ async def test_pictures_that_tools_return_are_shown_in_words() -> None:
 async def test_without_the_feature_such_a_request_fails_before_it_is_sent() -> None:
     """By what it is, and for which model."""
     model = chat("never", images=False)
-    with pytest.raises(ModelError, match="cannot be sent this conversation: an image: 'acme:m' reads none"):
+    with pytest.raises(ModelError, match="cannot be sent this request: an image: 'acme:m' reads none"):
         await turn(Agent(model), Said((CAT,)))
     assert model.bodies == []
 
@@ -158,7 +170,7 @@ async def switched(*features: Any) -> tuple[WiredModel, Any]:
 
 async def test_c12_what_only_its_own_vendor_can_read_is_refused_by_name_before_anything_is_sent() -> None:
     """The item is told; nothing reaches the other vendor (case C12)."""
-    with pytest.raises(ModelError, match="cannot be sent this conversation: an item of type 'video_call'") as failed:
+    with pytest.raises(ModelError, match="cannot be sent this request: an item of type 'video_call'") as failed:
         await switched()
     assert (failed.value.kind, failed.value.provider) == ("invalid", "acme")
 
@@ -180,3 +192,22 @@ async def test_a_request_in_words_is_rebuilt_from_the_record_as_it_was_sent() ->
     seq = next(entry.seq for entry in result.entries if isinstance(entry.body, ModelRequested))
     rebuilt = rebuild(record_of(result.session, result.entries), seq)
     assert model.wire(rebuilt.request(model)).body == model.bodies[0]
+
+
+async def test_judgements_read_media_in_words_too_and_are_asked_of_the_chosen_model() -> None:
+    """A director's silent call sees the same conversation as the answer."""
+    reads = chat("Yes.", model="text-model", audio=False, judge=["J"])
+    agent: Agent[Any, Any] = Agent(
+        chat(model="audio-model", audio=True), director=Judging(), features=[Choose(lambda *_: reads), Media()]
+    )
+    result = await turn(agent, Said((Text("listen: "), SPOKEN)))
+    assert (result.text, reads.calls) == ("Yes.", ["judge", "speak"])
+    assert [shown(reads, at)[0] for at in (0, 1)] == ["listen: \nIs it open?"] * 2
+
+
+async def test_a_judgement_leaves_out_what_its_model_cannot_be_sent() -> None:
+    """With `Degrade`; its receipt says so."""
+    model = chat("Yes.", judge=["J"], images=False)
+    result = await turn(Agent(model, director=Judging(), features=[Degrade()]), Said((Text("look"), CAT)))
+    receipts = [body.receipt for body in bodies(result, ModelRequested)]
+    assert [len(receipt.left_out) for receipt in receipts if receipt is not None] == [1, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -225,6 +225,8 @@ async def test_a_name_leads_to_one_model_for_all_requests() -> None:
         (lambda *_: "opnai:x", "unknown model provider in 'opnai:x'"),
         (lambda *_: 1 / 0, "ZeroDivisionError"),
         (lambda *_: Choice(settings=Settings(extra={"x": object()})), "it left settings that JSON cannot hold"),
+        (lambda *_: Choice(settings=cast("Any", 5)), "it left settings that are none"),
+        (lambda *_: Choice(headers=cast("Any", 5)), "it left headers that are no function"),
     ],
 )
 async def test_what_is_no_choice_fails_the_turn_by_name(choice: Any, told: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +16,11 @@ from onrecord.conversation.outgoing import Delta, ReasoningDelta, TextDelta
 from onrecord.errors import (
     ConfigurationError,
     FeatureConflict,
-    FeatureFailed,
     ModelError,
     UnsupportedThinkingError,
 )
 from onrecord.models.chunks import NativeItem, ThinkingChunk
+from onrecord.models.fallback import Fallback
 from onrecord.models.model import ModelCard, preset
 from onrecord.models.request import Settings
 from onrecord.models.retry import Reliable
@@ -27,10 +28,13 @@ from onrecord.prompt.model_choice import Choice, Choose
 from onrecord.prompt.thinking import Thinking
 from onrecord.providers.anthropic.cards import anthropic_card
 from onrecord.providers.anthropic.project import AnthropicProjection
+from onrecord.providers.openai_chat.cards import Dialect
+from onrecord.providers.openai_chat.project import ChatProjection
 from onrecord.record.kinds import ModelReplied, ModelRequested, Noted
 from onrecord.session.codec import dumps_session
 from onrecord.testing import ScriptedModel, reply
-from tests.models.wired import WiredModel, chat
+from tests.models.requests import CARD
+from tests.models.wired import WiredModel, chat, gemini, messages, responses
 from tests.turn.acting import bodies, call, rounds_of, tool, turn
 from tests.turn.test_moment_request import Asking
 
@@ -102,11 +106,22 @@ def test_l192_models_with_budgets_take_whole_ones_from_1024_on(budget: float) ->
 async def test_a_model_that_is_chosen_later_and_does_not_think_fails_before_it_is_asked() -> None:
     """Nobody knew it when the agent was made."""
     dull = thinks("never", thinking="none")
-    with pytest.raises(FeatureFailed, match="failed at request: model 'p:deep' does not think before it speaks"):
+    with pytest.raises(UnsupportedThinkingError, match=r"^model 'p:deep' does not think before it speaks$") as failed:
         await turn(Agent(lambda _: dull, features=[Thinking(5000)]))
-    with pytest.raises(FeatureFailed, match="does not think"):
+    assert (failed.value.kind, failed.value.provider, failed.value.code) == ("invalid", "p", "unsupported-thinking")
+    with pytest.raises(UnsupportedThinkingError, match="does not think"):
         await turn(Agent(thinks("never"), features=[Choose(lambda *_: dull), Thinking(5000)]))
     assert dull.requests == []
+
+
+def test_the_refusal_to_think_is_a_fault_of_the_declaration_and_of_the_call() -> None:
+    """So it is caught by either name, and crosses processes whole."""
+    error = UnsupportedThinkingError("told", provider="p", hint="do")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - its own bytes
+    for each in (error, again):
+        assert isinstance(each, ConfigurationError)
+        assert isinstance(each, ModelError)
+        assert (str(each), each.kind, each.provider, each.hint, each.started) == ("told", "invalid", "p", "do", False)
 
 
 def test_a4_thinking_is_given_once() -> None:
@@ -224,13 +239,45 @@ async def test_l138_l192_claude_is_asked_as_its_card_says(name: str, thinking: A
     assert (body["thinking"], body["max_tokens"]) == (thinking, 6024)
 
 
-async def test_l192_a_temperature_beside_thinking_is_refused_before_anything_is_sent() -> None:
-    """By the wire, which alone knows what a preset adds: ModelError, kind invalid (case L192)."""
-    card = anthropic_card("claude-haiku-4-5")
+@pytest.mark.parametrize("name", ["claude-haiku-4-5", "claude-opus-4-8", "claude-opus-5-5"])
+async def test_l192_a_temperature_beside_thinking_is_refused_before_anything_is_sent(name: str) -> None:
+    """By the wire, which alone knows what a preset adds; whether the model has budgets or not (case L192)."""
+    card = anthropic_card(name)
     model = WiredModel(AnthropicProjection(card), "never", card=card)
-    with pytest.raises(ModelError, match=r"temperature 0\.5 with thinking") as failed:
+    with pytest.raises(UnsupportedThinkingError, match=r"request: temperature 0\.5 with thinking") as failed:
         await turn(Agent(preset(model, temperature=0.5), features=[Thinking(5000)]))
     assert (failed.value.kind, model.bodies) == ("invalid", [])
+
+
+@pytest.mark.parametrize(
+    ("wired", "thinking", "told"),
+    [
+        (lambda: messages(model="claude-haiku-4-5"), 500, "takes a budget, a whole number of tokens"),
+        (lambda: messages(model="claude-haiku-4-5"), "high", "takes a budget, a whole number of tokens"),
+        (lambda: responses(model="gpt-4.1"), "low", "thinking: 'openai-responses:gpt-4.1' has none"),
+        (lambda: WiredModel(ChatProjection(CARD, Dialect(thinking=None))), "low", "thinking: 'acme:m' has none"),
+        (lambda: gemini(model="gemini-2.5-pro"), 64, "takes 128 to 32768 tokens"),
+    ],
+)
+async def test_settings_that_ask_a_model_to_think_otherwise_than_it_can_are_the_same_refusal(
+    wired: Callable[[], WiredModel], thinking: Any, told: str
+) -> None:
+    """Of every wire that says how its models think, whoever asked: here a preset and no feature."""
+    model = wired()
+    with pytest.raises(UnsupportedThinkingError, match=told) as failed:
+        await turn(Agent(preset(model, thinking=thinking)))
+    assert (failed.value.kind, model.bodies) == ("invalid", [])
+
+
+@pytest.mark.parametrize("wrapper", [Reliable, Fallback])
+async def test_a_model_that_takes_the_request_answers_for_one_that_cannot_think_so(wrapper: Any) -> None:
+    """The refusal is one of the wire, and nothing was sent to the first."""
+    first, other = anthropic_card("claude-haiku-4-5"), anthropic_card("claude-opus-4-1")
+    strict = WiredModel(AnthropicProjection(first), "never", card=first)
+    quiet = WiredModel(AnthropicProjection(other), "hi", card=other)
+    model = wrapper(preset(strict, temperature=0.5), quiet)
+    result = await turn(Agent(model, features=[Thinking(5000)]))
+    assert (result.text, strict.bodies, len(quiet.bodies)) == ("hi", [], 1)
 
 
 async def test_chat_models_are_sent_what_their_dialect_has() -> None:

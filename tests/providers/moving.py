@@ -51,7 +51,8 @@ def _paired(asked: Mapping[str, int], answered: Sequence[str], form: re.Pattern[
 
 
 # ---- Chat Completions -----------------------------------------------------------------------------------------------
-def _choice(finish: str | None = None, **said: Any) -> Event:
+def choice(finish: str | None = None, **said: Any) -> Event:
+    """An event with one choice."""
     return {"model": "m-1", "choices": [{"index": 0, "delta": said, "finish_reason": finish}]}
 
 
@@ -61,18 +62,18 @@ def _chat_calls() -> bytes:
         for n, (name, args) in enumerate(CALLS)
     ]
     return _joined([
-        _choice(reasoning_content=THOUGHT), _choice(content="One moment."), _choice(tool_calls=calls),
-        _choice("tool_calls"), "[DONE]",
+        choice(reasoning_content=THOUGHT), choice(content="One moment."), choice(tool_calls=calls),
+        choice("tool_calls"), "[DONE]",
     ])  # fmt: skip
 
 
 def _chat_cited(text: str) -> bytes:
     source = {"type": "url_citation", "url_citation": {"url": SOURCE, "title": "L", "start_index": 0, "end_index": 6}}
-    return _joined([_choice(content=text), _choice(annotations=[source]), _choice("stop"), "[DONE]"])
+    return _joined([choice(content=text), choice(annotations=[source]), choice("stop"), "[DONE]"])
 
 
 def _chat_refusal(text: str) -> bytes:
-    return _joined([_choice(refusal=text), _choice("stop"), "[DONE]"])
+    return _joined([choice(refusal=text), choice("stop"), "[DONE]"])
 
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -108,7 +109,7 @@ CHAT = Kit(
 
 
 # ---- Responses ------------------------------------------------------------------------------------------------------
-def _stream(items: Sequence[Event], deltas: Sequence[Event] = ()) -> bytes:
+def responses_stream(items: Sequence[Event], deltas: Sequence[Event] = ()) -> bytes:
     """A reply of these items; ``deltas`` come before they are done."""
     held: Event = {"id": "resp_1", "object": "response", "status": "in_progress", "model": "m-1", "output": []}
     usage = {
@@ -126,7 +127,8 @@ def _stream(items: Sequence[Event], deltas: Sequence[Event] = ()) -> bytes:
     return _joined([event | {"sequence_number": n} for n, event in enumerate(events)], named=True)
 
 
-def _message(*content: Event) -> Event:
+def message(*content: Event) -> Event:
+    """An item with what the model said."""
     return {"id": "msg_1", "type": "message", "status": "completed", "role": "assistant", "content": list(content)}
 
 
@@ -152,7 +154,7 @@ def _responses_calls() -> bytes:
         _delta("output_text.delta", 1, "msg_1", delta="One moment."),
         *(_delta("function_call_arguments.delta", 2 + n, f"fc_{n}", delta=args) for n, (_, args) in enumerate(CALLS)),
     ]
-    return _stream([thinking, _message(said), *calls], deltas)
+    return responses_stream([thinking, message(said), *calls], deltas)
 
 
 def _responses_cited(text: str) -> bytes:
@@ -162,12 +164,12 @@ def _responses_cited(text: str) -> bytes:
         _delta("output_text.delta", 0, "msg_1", delta=text),
         _delta("output_text.annotation.added", 0, "msg_1", annotation_index=0, annotation=source),
     ]
-    return _stream([_message(part)], deltas)
+    return responses_stream([message(part)], deltas)
 
 
 def _responses_refusal(text: str) -> bytes:
     part: Event = {"type": "refusal", "refusal": text}
-    return _stream([_message(part)], [_delta("refusal.delta", 0, "msg_1", delta=text)])
+    return responses_stream([message(part)], [_delta("refusal.delta", 0, "msg_1", delta=text)])
 
 
 RESPONSES_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -206,7 +208,7 @@ RESPONSES = Kit(
 
 
 # ---- Messages -------------------------------------------------------------------------------------------------------
-def _blocks(stop: str, *blocks: tuple[Event, Sequence[Event]]) -> bytes:
+def messages_blocks(stop: str, *blocks: tuple[Event, Sequence[Event]]) -> bytes:
     """A reply of these blocks, each with its deltas."""
     usage = {"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 1}
     message: Event = {
@@ -239,7 +241,7 @@ def _messages_calls() -> bytes:
         )
         for n, (name, args) in enumerate(CALLS)
     ]
-    return _blocks("tool_use", thinking, said, *calls)
+    return messages_blocks("tool_use", thinking, said, *calls)
 
 
 def _messages_cited(text: str) -> bytes:
@@ -247,11 +249,11 @@ def _messages_cited(text: str) -> bytes:
         "type": "web_search_result_location", "url": SOURCE, "title": "L", "encrypted_index": "x", "cited_text": "…",
     }  # fmt: skip
     deltas: list[Event] = [{"type": "citations_delta", "citation": source}, {"type": "text_delta", "text": text}]
-    return _blocks("end_turn", ({"type": "text", "text": "", "citations": []}, deltas))
+    return messages_blocks("end_turn", ({"type": "text", "text": "", "citations": []}, deltas))
 
 
 def _messages_refusal(text: str) -> bytes:
-    return _blocks("refusal", ({"type": "text", "text": ""}, [{"type": "text_delta", "text": text}]))
+    return messages_blocks("refusal", ({"type": "text", "text": ""}, [{"type": "text_delta", "text": text}]))
 
 
 MESSAGES_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -295,7 +297,7 @@ MESSAGES = Kit(
 
 
 # ---- generateContent ------------------------------------------------------------------------------------------------
-def _candidates(*parts: Sequence[Event], finish: str = "STOP", grounding: Event | None = None) -> bytes:
+def candidates(*parts: Sequence[Event], finish: str = "STOP", grounding: Event | None = None) -> bytes:
     """A reply whose events hold these parts."""
     usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
     events: list[Event] = []
@@ -312,7 +314,7 @@ def _candidates(*parts: Sequence[Event], finish: str = "STOP", grounding: Event 
 def _google_calls() -> bytes:
     calls: list[Event] = [{"functionCall": {"name": name, "args": json.loads(args)}} for name, args in CALLS]
     calls[0]["thoughtSignature"] = "c2lnbmVk"
-    return _candidates([{"text": THOUGHT, "thought": True}], [{"text": "One moment."}], calls)
+    return candidates([{"text": THOUGHT, "thought": True}], [{"text": "One moment."}], calls)
 
 
 def _google_cited(text: str) -> bytes:
@@ -323,12 +325,12 @@ def _google_cited(text: str) -> bytes:
             {"segment": {"startIndex": 0, "endIndex": 6, "text": text[:6]}, "groundingChunkIndices": [0]}
         ],
     }
-    return _candidates([{"text": text}], grounding=grounding)
+    return candidates([{"text": text}], grounding=grounding)
 
 
 def _google_refusal(text: str) -> bytes:
     """Gemini has no words of its own for declining: what it says is text."""
-    return _candidates([{"text": text}])
+    return candidates([{"text": text}])
 
 
 GOOGLE_ID = re.compile(r"[A-Za-z0-9_#-]{1,64}")

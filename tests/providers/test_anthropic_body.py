@@ -352,3 +352,6 @@ def test_a_card_without_tools_leaves_tools_and_choice_out_together() -> None:
         asked = asks(choice=choice, offers=(offer(),))
         assert not {"tools", "tool_choice"} & body_of(asked, wire).keys()
         assert len(wire.wire(asked).issues) == found
+    searching = asks(search=True, offers=(offer(),))
+    assert "tools" not in body_of(searching, wire)  # the search goes with the tools (case C9)
+    assert wire.wire(searching).issues == ()

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from onrecord.conversation.content import Audio, Citation
+from onrecord.conversation.content import Audio, Citation, File
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.chunks import Attempted, Chunk, CitationChunk, Finished, NativeItem, SearchChunk, TextChunk
@@ -18,6 +18,7 @@ from onrecord.models.names import model_named
 from onrecord.models.request import HeadMarks, Settings, Span, View
 from onrecord.models.retry import Reliable
 from onrecord.providers.anthropic import AnthropicModel, anthropic
+from onrecord.providers.anthropic.client import BINDING, FILES
 from onrecord.testing.conformance.model import ModelCallsTools, ModelConformance, ModelFails
 from tests.models.requests import offer, request, system, user
 from tests.net.loopback import Loopback, Peer, answering, serving
@@ -138,6 +139,22 @@ async def test_a_key_is_read_at_each_call_and_its_absence_says_where_it_goes(mon
         monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
         assert await ask(model) == SAID
         assert server.requests[0].fields["x-api-key"] == "k"
+
+
+async def test_a_file_that_the_vendor_keeps_is_asked_for_with_its_beta() -> None:
+    """The vendor refuses the file without it; beside other betas, and only where such a file is shown."""
+    shown = request(user("read", File(file_id="file_1")), user('{"type":"file","file_id":"file_1"}', id="u1"))
+    words = request(user('{"type":"file","file_id":"file_1"}'))
+    async with serving(each(GOOD)) as server:
+        for asked in (shown, words):
+            await ask(model_at(server), asked)
+            await ask(model_at(server, "claude-opus-5-5"), asked)
+            await ask(
+                model_at(server, headers={"Anthropic-Beta": "mine"}), replace(asked, settings=Settings(search=True))
+            )
+        told = [sent.fields.get("anthropic-beta") for sent in server.requests]
+        assert all(sent.fields["x-api-key"] == SECRET for sent in server.requests)
+    assert told == [FILES, f"{FILES},{BINDING}", f"{FILES},mine", None, BINDING, "mine"]
 
 
 async def test_betas_of_ours_and_of_the_caller_share_their_header() -> None:

@@ -95,6 +95,15 @@ def test_sources_of_a_text_are_citations_with_its_place_in_the_whole_text() -> N
     )
 
 
+def test_words_that_a_block_begins_with_count_for_the_places_of_later_ones() -> None:
+    """Some servers send a whole block at once."""
+    web = {"type": "web_search_result_location", "url": "https://e.test/a", "title": "A"}
+    whole = (start(0, type="text", text="It is "), stop(0))
+    cited = (start(1, type="text", text="", citations=[]), delta(1, "citations_delta", citation=web))
+    (told,) = [one for one in read(*reply(whole, (*cited, *text(1, "sunny")[1:]))) if isinstance(one, CitationChunk)]
+    assert [(one.start, one.stop) for one in told.citations] == [(6, 11)]
+
+
 # ---- calls ------------------------------------------------------------------------------------------------------
 
 
@@ -219,6 +228,13 @@ def test_a_stream_that_ends_early_is_a_network_failure_wherever_it_is_cut() -> N
             assert failure(*events[:at]).kind == "network"
     assert failure(begin()).started is False
     assert failure(begin(), start(0, type="tool_use", id="a", name="f", input={})).started is True
+
+
+def test_a_block_that_began_and_never_ended_is_no_whole_reply() -> None:
+    """Its call would be run half, or not at all."""
+    *asked, _ = called(1, "toolu_1", "price", '{"city":"Lund"}')
+    error = failure(begin(), *text(0, "Wait."), *asked, *ended("tool_use"))
+    assert (error.kind, error.started) == ("network", True)
 
 
 def test_an_answer_cut_before_it_began_is_invalid_and_says_where_the_tokens_went() -> None:

@@ -80,7 +80,7 @@ GOLDEN: dict[str, tuple[Unit, str]] = {
         ),
     ),
     "data": (context("news"), 'user:{"type":"text","text":"news"}'),
-    "data that says nothing": (context(" "), 'user:{"type":"text","text":"(no text)"}'),
+    "data that says nothing": (context(" "), ""),
     "words": (settled("r", "hi ", "there"), 'model:{"type":"text","text":"hi there"}'),
     "a refusal is words": (settled("r", Refusal("No.")), 'model:{"type":"text","text":"No."}'),
     "thinking is not shown": (

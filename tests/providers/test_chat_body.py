@@ -90,9 +90,9 @@ def test_system_pieces_are_one_message_in_rank_order_without_blank_ones() -> Non
 
 
 def test_system_text_alone_is_a_valid_list_of_messages() -> None:
-    """Nothing shown: no stray comma."""
+    """Nothing shown: no stray comma; and a list without any message is refused, so there is always one."""
     assert words(request(pieces=(system("a"),))) == ["system: a"]
-    assert words(request()) == []
+    assert words(request()) == ["user: (continue)"]
 
 
 def test_another_system_text_is_not_taken_for_the_last_one() -> None:
@@ -330,27 +330,6 @@ def test_e18_the_caps_of_steps_win_over_the_caller_s_which_stands_in() -> None:
     steps = [request(user("hi"), settings=Settings(max_tokens=cap)) for cap in (128, 64, None)]
     assert [json.loads(model.wire(step).body)["max_tokens"] for step in steps] == [128, 64, 512]
     assert "max_tokens" not in json.loads(bare.wire(steps[2]).body)
-
-
-@pytest.mark.parametrize(
-    ("style", "wanted", "sent"),
-    [
-        ("effort", "high", {"reasoning_effort": "high"}),
-        ("effort", 2000, {}),
-        ("reasoning", "high", {"reasoning": {"effort": "high"}}),
-        ("reasoning", 2000, {"reasoning": {"max_tokens": 2000}}),
-        ("reasoning", "none", {"reasoning": {"enabled": False}}),
-        ("reasoning", 0, {"reasoning": {"enabled": False}}),
-        ("switch", "high", {"thinking": {"type": "enabled"}}),
-        ("switch", "none", {"thinking": {"type": "disabled"}}),
-        (None, "high", {}),
-    ],
-)
-def test_reasoning_is_asked_for_as_the_vendor_has_it(style: Any, wanted: str | int, sent: dict[str, Any]) -> None:
-    """What a vendor cannot be told is left out."""
-    wire = projection(dialect=Dialect(thinking=style))
-    body = body_of(request(user("hi"), settings=Settings(thinking=wanted)), wire)
-    assert {name: body[name] for name in ("reasoning_effort", "reasoning", "thinking") if name in body} == sent
 
 
 def test_extra_fields_win_over_settings_and_never_stand_twice() -> None:

@@ -92,6 +92,22 @@ def test_c9_every_provider_with_an_endpoint_has_it(provider: str, monkeypatch: p
     assert b"find_a_room" not in model.wire(first).body
 
 
+@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name not in {"offline", "local"}])
+def test_every_provider_s_model_can_be_asked_under_another_card(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a probe can try it both ways, whatever its wire; the model itself stays what it is."""
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://hotel.test")
+    model = endpoint_of(model_named(example(provider)))
+    assert model is not None
+    other = model.under(replace(model.card, tools=False))
+    first = request(user("hi"), offers=(offer("find_a_room"),), model=model)
+    assert other is not None
+    assert (b"find_a_room" in model.wire(first).body, b"find_a_room" in other.wire(first).body) == (True, False)
+    http_model.LEARNED.note(model.card, "tools", Clock.now)
+    same = model.under(model.card)
+    assert same is not None
+    assert b"find_a_room" in same.wire(first).body  # taken at its word, whatever was learned
+
+
 async def test_c9_a_card_without_tools_leaves_out_search_too() -> None:
     """The case's ``supports_tools=False``: nothing of it is sent, and search is no issue."""
     model = ChatModel(replace(CARD, tools=False, hosted_search=True), dialect=SEARCH)

@@ -10,7 +10,7 @@ import pytest
 from onrecord.conversation.content import Citation
 from onrecord.conversation.usage import FINISHES, Usage
 from onrecord.errors import ModelError
-from onrecord.models.chunks import CallChunk, CitationChunk, Finished, TextChunk, ThinkingChunk
+from onrecord.models.chunks import CallChunk, CitationChunk, Finished, NativeItem, TextChunk, ThinkingChunk
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.events import FINISH_OF
@@ -43,13 +43,38 @@ def test_reasoning_in_both_fields_is_told_once() -> None:
 
 
 def test_content_as_a_list_of_pieces_is_read() -> None:
-    """Words and thinking; what is neither is skipped."""
+    """Words and thinking; what is neither is named, and goes back to its vendor at its place."""
     pieces = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}, {"type": "other"}]},
         {"type": "text", "text": "a"},
-        {"type": "image"},
+        {"type": "reference", "reference_ids": [1]},
+        {"type": "text", "text": "b"},
+        {"type": "text", "text": ""},
     ]
-    assert read(event({"content": pieces}), STOP)[:2] == [ThinkingChunk("hm"), TextChunk("a")]
+    *words, item, end = read(event({"content": pieces}), event({"content": "c"}), STOP)
+    assert words == [ThinkingChunk("hm"), TextChunk("a"), TextChunk("b"), TextChunk("c")]
+    assert isinstance(item, NativeItem)
+    said = [{"type": "text", "text": "a"}, pieces[2], {"type": "text", "text": "bc"}]
+    assert json.loads(bytes(item.raw)) == {"role": "assistant", "content": said}
+    assert end == Finished(finish="stop", model="m-1", lost=("content of type 'reference'",))
+    plain = event({"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}]})
+    assert read(plain, STOP)[:-1] == [ThinkingChunk("hm"), TextChunk("a")]
+
+
+def test_media_that_the_model_made_is_named_and_kept() -> None:
+    """No other wire has a place for it, and this library none either."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,YQ=="}}
+    *_, item, end = read(
+        event({"content": "Here."}), event({"images": [image]}), event({"audio": {"id": "a1", "data": "YQ=="}}),
+        event({"audio": {"data": "Yg=="}}), STOP,
+    )  # fmt: skip
+    assert isinstance(item, NativeItem)
+    told = {"role": "assistant", "content": "Here.", "images": [image], "audio": {"id": "a1"}}
+    assert json.loads(bytes(item.raw)) == told
+    assert isinstance(end, Finished)
+    assert end.lost == ("images that the model made", "audio that the model made")
+    *_, end = read(event({"content": "No.", "images": [image]}), event({"refusal": "No."}), STOP)
+    assert end == Finished(finish="refusal", model="m-1", lost=("images that the model made",))
 
 
 def test_a_refusal_is_marked_and_so_is_the_end() -> None:

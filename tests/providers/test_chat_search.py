@@ -57,7 +57,9 @@ def test_search_is_asked_for_as_the_vendor_has_it(name: str, tools: list[str], f
 def test_search_that_there_is_not_is_refused_by_name(name: str) -> None:
     """Before anything is sent: an answer without sources would look like one with them."""
     wire = model_named(name).wire(request(user("hi"), settings=SEARCHING))
-    assert [issue.what for issue in wire.issues] == [f"hosted search: {name!r} has none over Chat Completions"]
+    assert [issue.what for issue in wire.issues] == [
+        f"a search of the provider's own: {name!r} has none over Chat Completions"
+    ]
     assert model_named(name).wire(request(user("hi"), settings=Settings(search=False))).issues == ()
 
 
@@ -114,5 +116,5 @@ def test_a_call_cannot_be_demanded_where_the_vendor_has_no_such_thing() -> None:
     assert "tool_choice" not in asked
     for choice in ("required", "price"):
         wire = model_named("zai:glm-5").wire(request(user("hi"), offers=(offer(),), choice=choice))
-        assert "cannot be made to call one" in wire.issues[0].what
+        assert "cannot be made to call a tool" in wire.issues[0].what
     assert "tool_choice" not in body("zai:glm-5", offers=(offer(),))

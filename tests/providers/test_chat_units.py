@@ -42,6 +42,13 @@ def content_of(unit: Unit, card: ModelCard = CARD) -> Any:
 GOLDEN: dict[str, tuple[Unit, str]] = {
     "a text": (user("hi"), '{"role":"user","content":"hi"}'),
     "a text with characters of all kinds": (user('q"\\\n☃'), '{"role":"user","content":"q\\"\\\\\\n☃"}'),
+    "a file without a name": (
+        user(File(data=b"abc", media="text/csv")),
+        (
+            '{"role":"user","content":[{"type":"file","file":'
+            '{"file_data":"data:text/csv;base64,YWJj","filename":"file.csv"}}]}'
+        ),
+    ),
     "a blank text": (user(""), '{"role":"user","content":""}'),
     "no content": (user(), ""),
     "a notice": (
@@ -188,6 +195,13 @@ def test_b6_a_refusal_is_a_part_of_its_own() -> None:
     assert content_of(refused) == content_of(refused, TEXTUAL) == expected
     both = content_of(settled("r", "Well. ", Refusal("No.")))
     assert both == [{"type": "text", "text": "Well. "}, {"type": "refusal", "refusal": "No."}]
+
+
+def test_a_message_of_which_nothing_is_left_is_not_shown() -> None:
+    """An empty list of parts is refused by servers; text that is empty is text."""
+    deaf = replace(CARD, audio=False)
+    assert bytes_of(user(Audio(data=b"a")), deaf) == ""
+    assert bytes_of(user("", Audio(data=b"a")), deaf) == '{"role":"user","content":[{"type":"text","text":""}]}'
 
 
 # ---- calls and results ----------------------------------------------------------------------------------------------

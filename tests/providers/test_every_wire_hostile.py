@@ -6,9 +6,12 @@ import tracemalloc
 
 import pytest
 
+from onrecord.errors import ModelError
+from onrecord.models.model import Model
 from onrecord.net import reply
+from onrecord.providers.api_keys import Key
 from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Loopback, Peer, Script, chunk, serving
-from tests.providers.wires import KEY, Heard, Wire, by_model, each_wire
+from tests.providers.wires import ASKED, KEY, Heard, Wire, by_model, each_wire
 
 pytestmark = [pytest.mark.integration, each_wire]
 
@@ -44,6 +47,29 @@ async def test_a_reply_in_order_is_heard(wire: Wire) -> None:
     assert (told.text, told.finish, told.error) == ("Hello", "stop", "")
     assert [KEY in value for value in server.requests[0].fields.values()].count(True) == 1
     assert KEY not in server.requests[0].line
+
+
+@pytest.mark.parametrize("odd", ["\n", "\r\nX-Evil: 1", "\x00", "\x7f", "\ud800"], ids=ascii)
+async def test_a_key_that_no_header_can_hold_stays_where_it_is(
+    wire: Wire, odd: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent, and nothing that the error leads to holds the key: whoever encodes it quotes what it cannot."""
+    monkeypatch.setattr(Key, "read", lambda _: f"{KEY}{odd}tail")
+    async with serving(answer(EVENTS)) as server:
+        with pytest.raises(ModelError) as caught:
+            await drained(wire.make(f"http://127.0.0.1:{server.port}/v1", wire.vendors[0]))
+    assert caught.value.kind == "invalid"
+    assert not server.requests
+    problem: BaseException | None = caught.value
+    while problem is not None:
+        assert KEY not in repr(problem)
+        problem = problem.__cause__ or problem.__context__
+
+
+async def drained(model: Model) -> None:
+    """Asks, for what it raises."""
+    async for _ in model.stream(ASKED):
+        pass
 
 
 async def test_trailing_garbage_changes_nothing(wire: Wire) -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 
 from onrecord.conversation.content import Image
 from onrecord.conversation.conversation import Conversation
@@ -196,10 +197,10 @@ def test_search_of_googles_own() -> None:
         "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["price"]},
     }
     assert why_not(SECOND, search=True, offers=(offer(),)) == [
-        "the provider's own search beside tools: 'google:gemini-2.5-flash' takes one or the other"
+        "a search of the provider's own beside tools: 'google:gemini-2.5-flash' takes one or the other"
     ]
     assert why_not("gemini-2.0-flash-lite", search=True) == [
-        "the provider's own search: 'google:gemini-2.0-flash-lite' has none"
+        "a search of the provider's own: 'google:gemini-2.0-flash-lite' has none"
     ]
     assert why_not(THIRD, search=True, offers=(offer(),)) == []
 
@@ -234,6 +235,14 @@ def test_a_schema_goes_beside_tools_only_where_the_model_takes_both(
     assert "Be good." in told[0]
 
 
+def test_a_card_that_says_json_gets_json_with_its_schema_in_words() -> None:
+    """As a probe may find it of a model whose name says nothing."""
+    asked, own = request(user("hi"), shape=shape()), projection("gemini-3.8-flash")
+    said = GoogleProjection(replace(own.card, structured="json"), own.dialect)
+    assert body_of(asked, said)["generationConfig"] == {"responseMimeType": "application/json"}
+    assert "JSON Schema" in words(asked, said)[0]
+
+
 def test_schemas_are_sent_without_the_keyword_that_google_does_not_take() -> None:
     """In tools and in shapes, at any depth, and not where it is the name of a property."""
     schema = {
@@ -266,13 +275,13 @@ def test_e17_an_output_cap_is_sent_where_it_was_set() -> None:
     ("model", "fields", "told"),
     [
         (THIRD, {"stop": tuple("abcdef")}, "6 stop sequences: Google takes 5"),
-        (THIRD, {"thinking": "none"}, "thinking 'none': 'google:gemini-3.8-flash' thinks always"),
+        (THIRD, {"thinking": "none"}, "thinking 'none': 'google:gemini-3.8-flash' always thinks"),
         (
             THIRD, {"thinking": "minimal"},
             "thinking 'minimal': 'google:gemini-3.8-flash' takes low, medium, high",
         ),
         ("gemini-2.5-pro", {"thinking": 64}, "thinking 64: 'google:gemini-2.5-pro' takes 128 to 32768 tokens"),
-        (GEMMA, {"thinking": 64}, "thinking 64: 'google:gemma-3-27b-it' does not think"),
+        (GEMMA, {"thinking": 64}, "thinking 64: 'google:gemma-3-27b-it' has none"),
         (
             THIRD, {"extra": {"contents": []}},
             "settings with an extra field 'contents': the request itself decides it",

@@ -130,16 +130,16 @@ def test_thinking_is_asked_for_as_the_model_takes_it(asked: str | int, dialect: 
 @pytest.mark.parametrize(
     ("asked", "dialect", "why"),
     [
-        ("none", THREE, "thinks always"),
-        (0, PRO, "thinks always"),
+        ("none", THREE, "always thinks"),
+        (0, PRO, "always thinks"),
         ("minimal", THREE, "takes low, high"),
         ("xhigh", FLASH_3, "takes minimal, low, medium, high"),
         ("xhigh", PRO, "takes minimal, low, medium, high"),
         (64, PRO, "takes 128 to 32768 tokens"),
         (40_000, FLASH, "takes 1 to 24576 tokens"),
         (-7, THREE, "takes a number of tokens above 0"),
-        ("low", OLD, "does not think"),
-        (100, OLD, "does not think"),
+        ("low", OLD, "has none"),
+        (100, OLD, "has none"),
     ],
 )
 def test_thinking_that_a_model_cannot_be_asked_for(asked: str | int, dialect: Dialect, why: str) -> None:

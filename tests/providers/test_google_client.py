@@ -136,7 +136,7 @@ async def test_what_cannot_be_carried_is_never_sent() -> None:
             await ask(model_at(server, "gemini-2.5-flash"), asked)
         assert server.requests == []
     assert caught.value.kind == "invalid"
-    assert "the provider's own search beside tools" in str(caught.value)
+    assert "a search of the provider's own beside tools" in str(caught.value)
 
 
 async def test_a_body_may_have_fields_of_its_own() -> None:

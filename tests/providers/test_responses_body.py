@@ -114,7 +114,7 @@ def test_instructions_alone_are_an_item_since_there_has_to_be_one() -> None:
     assert body["input"] == [
         {"type": "message", "role": "system", "content": [{"type": "input_text", "text": "a\n\nb"}]}
     ]
-    assert body_of(request())["input"] == []
+    assert body_of(request())["input"] == [{"type": "message", "role": "user", "content": "(continue)"}]
 
 
 def test_another_system_text_is_not_taken_for_the_last_one() -> None:
@@ -199,7 +199,7 @@ def test_a_search_that_the_model_does_not_have_is_refused_by_name() -> None:
     (told,) = issues_of(
         request(user("hi"), settings=Settings(search=True)), projection(replace(CARD, hosted_search=False))
     )
-    assert told == "a search of the provider's own: 'acme:m' runs none"
+    assert told == "a search of the provider's own: 'acme:m' has none"
 
 
 # ---- structured output -----------------------------------------------------------------------------------
@@ -241,11 +241,11 @@ PLAIN = replace(CARD, thinking="none")
         (CARD, True, "high", {"effort": "high"}, ""),
         (CARD, True, "none", {"effort": "none"}, ""),
         (CARD, True, 0, {"effort": "none"}, ""),
-        (CARD, False, "off", {"effort": "none"}, "no reasoning: 'acme:m' always reasons"),
+        (CARD, False, "off", {"effort": "none"}, "thinking turned off: 'acme:m' always thinks"),
         (CARD, True, 2000, None, ""),
         (CARD, True, None, None, ""),
-        (PLAIN, True, "low", None, "reasoning: 'acme:m' does none"),
-        (PLAIN, True, 2000, None, "reasoning: 'acme:m' does none"),
+        (PLAIN, True, "low", None, "thinking: 'acme:m' has none"),
+        (PLAIN, True, 2000, None, "thinking: 'acme:m' has none"),
         (PLAIN, False, "none", None, ""),
     ],
 )
@@ -265,7 +265,7 @@ def test_reasoning_is_an_effort_or_refused_by_name(
 def test_settings_that_the_wire_has_no_field_for_are_refused_by_name() -> None:
     """Stop sequences change what is said, and a seed promises that nothing else does."""
     told = issues_of(request(user("hi"), settings=Settings(stop=("x",), seed=1)))
-    assert told == ["stop sequences: Responses has none", "a seed: Responses has none"]
+    assert told == ["stop sequences: Responses takes none", "a seed: Responses takes none"]
     assert issues_of(request(user("hi"), settings=Settings(stop=()))) == []
 
 

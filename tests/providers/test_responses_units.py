@@ -178,6 +178,13 @@ def test_c4_what_the_wire_cannot_carry_is_named_and_left_out(part: Part, card: M
         assert left.get("content", left.get("output")) == [{"type": "input_text", "text": "x"}]
 
 
+def test_a_message_or_a_result_of_which_nothing_is_left_is_no_empty_list() -> None:
+    """Servers refuse one."""
+    assert not ResponsesProjection(CARD, Dialect()).user((Audio(data=b"a"),))
+    answered = items_of(settled("r", calls=[call("r", 0, result=(Audio(data=b"a"),))]), CARD)[-1]
+    assert answered["output"] == ""
+
+
 # ---- rounds ---------------------------------------------------------------------------------------------
 
 
@@ -249,6 +256,21 @@ REPLY = settled("r", "hi", continuation=native(REASONED, SAID, scope=SCOPE, prot
 def test_d1_the_same_provider_endpoint_model_and_conversation_replay_the_items() -> None:
     """Responses form of the case: byte for byte, reasoning and unknown keys included."""
     assert bytes_of(REPLY, scope=scope_of(CARD, "conversation-1")) == f"{REASONED.decode()},{SAID.decode()}"
+
+
+def test_reasoning_that_led_to_nothing_does_not_go_back() -> None:
+    """The provider refuses a request that holds it, and would do so for the rest of the conversation."""
+    alone = settled("r", continuation=native(REASONED, REASONED, scope=SCOPE, protocol=PROTOCOL))
+    behind = settled("r", "hi", continuation=native(REASONED, SAID, REASONED, scope=SCOPE, protocol=PROTOCOL))
+    assert bytes_of(alone, scope=SCOPE) == ""
+    assert bytes_of(behind, scope=SCOPE) == f"{REASONED.decode()},{SAID.decode()}"
+    assert ResponsesProjection(CARD, Dialect()).problems(alone, SCOPE) == ()
+    named = b'{"id":"rs_2","type":"reasoning","encrypted_content":null,"summary":[{"type":"summary_text","text":"hm"}]}'
+    clear = b'{"id":"rs_3","type":"reasoning","content":[{"type":"reasoning_text","text":"hm"}],"summary":[]}'
+    bare = settled("r", "hi", continuation=native(named, clear, SAID, scope=SCOPE, protocol=PROTOCOL))
+    assert bytes_of(bare, scope=SCOPE) == f"{clear.decode()},{SAID.decode()}"  # nothing is stored under the first name
+    odd = settled("r", "hi", continuation=native(REASONED, b"[1]", scope=SCOPE, protocol=PROTOCOL))
+    assert bytes_of(odd, scope=SCOPE) == f"{REASONED.decode()},[1]"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from onrecord.providers.http_model import PROGRESS_S, SILENCE_S, HttpModel
 from tests.models.requests import request, user
 from tests.net.loopback import SSE_HEAD, Peer, chunk, serving
 from tests.providers.chat_server import FIRST, GOOD, delta, each, failure, model_at, sse, status
+from tests.providers.wires import WIRES, Wire
 
 pytestmark = pytest.mark.integration
 
@@ -65,6 +66,53 @@ async def test_a_vendor_that_only_keeps_the_connection_alive_is_given_up(monkeyp
         with pytest.raises(ModelError, match="nothing but keep-alives") as caught:
             await anext(chunks)
     assert (caught.value.kind, caught.value.started) == ("timeout", False)
+
+
+STILL_HERE = {
+    "chat": b": OPENROUTER PROCESSING\n\n",
+    "responses": b'event: keepalive\ndata: {"type":"keepalive","sequence_number":3}\n\n',
+    "messages": b'event: ping\ndata: {"type": "ping"}\n\n',
+    "google": b": still here\n\n",
+}
+"""How the vendors of each wire say that they are still there: some in events of their own."""
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+async def test_on_every_wire_keep_alives_hold_off_silence_and_are_no_progress(wire: Wire) -> None:
+    """Whatever form they have, before the first word and behind it; what the model says is progress."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(SSE_HEAD)
+        for said in (b"", wire.hello[0]):
+            await peer.send(chunk(said + STILL_HERE[wire.name]))
+            for _ in range(5):
+                await asyncio.sleep(0.02)
+                await peer.send(chunk(STILL_HERE[wire.name]))
+        for _ in range(200):
+            await peer.send(chunk(STILL_HERE[wire.name]))
+            await asyncio.sleep(0.01)
+
+    async with serving(script) as server:
+        model = wire.make(f"http://127.0.0.1:{server.port}/v1", wire.vendors[0])
+        assert isinstance(model, HttpModel)
+        model._silence_s, model._progress_s = 0.1, 0.18
+        out: list[Chunk] = []
+        with pytest.raises(ModelError, match="nothing but keep-alives") as caught:  # noqa: PT012 - what came counts
+            async for one in model.stream(request(user("hi"))):
+                out.append(one)  # noqa: PERF401 - what came before the error counts
+    assert caught.value.kind == "timeout"
+    assert caught.value.started is bool(out)
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+async def test_on_every_wire_keep_alives_between_words_change_nothing(wire: Wire) -> None:
+    """The reply is what was said."""
+    whole = b"".join(STILL_HERE[wire.name] + event for event in wire.hello)
+    async with serving(each(SSE_HEAD + chunk(whole) + b"0\r\n\r\n")) as server:
+        model = wire.make(f"http://127.0.0.1:{server.port}/v1", wire.vendors[0])
+        out = [one async for one in model.stream(request(user("hi")))]
+    assert "".join(one.text for one in out if isinstance(one, TextChunk)) == "Hello"
 
 
 async def test_another_vendor_answers_for_one_that_is_silent() -> None:

@@ -14,7 +14,7 @@ from onrecord.models.names import model_named
 from onrecord.models.request import Settings
 from onrecord.providers.openai_chat import openai
 from onrecord.providers.openai_compatible import VENDORS, azure, openai_compatible, openrouter, vendor_model
-from tests.models.requests import request, user
+from tests.models.requests import offer, request, user
 from tests.net.loopback import answering, serving
 from tests.providers.chat_server import GOOD, SAID, SECRET, ask, status
 
@@ -78,6 +78,18 @@ async def test_a_vendor_that_wants_a_key_says_which(provider: str, monkeypatch: 
             await ask(model)
     assert server.requests == []
     assert variable in caught.value.hint
+
+
+@pytest.mark.parametrize("provider", [name for name in VENDORS if VENDORS[name].runs_here])
+async def test_a_server_of_one_s_own_needs_no_key(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is sent one where its variable has it."""
+    async with serving(answering(GOOD)) as server:
+        model = here(provider, server.port, monkeypatch)
+        await ask(model)
+        monkeypatch.delenv(f"{provider.upper()}_API_KEY")
+        assert await ask(model) == SAID
+        first, second = (one.fields for one in server.requests)
+    assert (first["authorization"], "authorization" in second) == (f"Bearer {SECRET}", False)
 
 
 @pytest.mark.parametrize("empty", ["", " ", "\n"])
@@ -174,6 +186,63 @@ def test_thinking_is_asked_for_in_the_vendor_s_own_way(name: str, thinking: Any,
     """Z.ai's models think unless they are told not to, so they are; others are left alone unless somebody asks."""
     held = body(name, thinking=thinking)
     assert {field: held[field] for field in ("thinking", "reasoning_effort", "reasoning") if field in held} == sent
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "told"),
+    [
+        ("openai:gpt-4o", {"thinking": "high"}, "thinking: 'openai:gpt-4o' has none"),
+        ("groq:llama-3.3-70b-versatile", {"thinking": 2000}, "has none"),
+        ("mistral:codestral-latest", {"thinking": "high"}, "has none"),
+        ("llamacpp:qwen3", {"thinking": "high"}, "has none"),
+        ("mistral:magistral-medium-latest", {"thinking": "low"}, ""),  # it thinks in any case
+        ("xai:grok-4-fast-reasoning", {"thinking": "none"}, "always thinks"),
+        (
+            "mistral:mistral-small-latest",
+            {"search": True},
+            "a search of the provider's own: 'mistral:",
+        ),
+        ("xai:grok-4.3", {"search": True}, "has none over Chat Completions"),
+        (
+            "zai:glm-4.7",
+            {"choice": "required"},
+            "a tool choice 'required': 'zai:glm-4.7' cannot be made",
+        ),
+        ("zai:glm-4.7", {"choice": "price"}, "cannot be made to call a tool"),
+        ("groq:compound", {"choice": "required"}, "takes no tools"),
+        ("zai:glm-4.7", {"thinking": "high", "search": True}, ""),
+        ("openrouter:anthropic/claude", {"search": True, "choice": "price"}, ""),
+        ("mistral:magistral-medium-latest", {"thinking": 2000}, ""),
+    ],
+)
+def test_what_a_vendor_s_model_cannot_be_asked_is_refused_by_name(name: str, asked: Any, told: str) -> None:
+    """Before anything is sent, and only that."""
+    settings = Settings(**{field: value for field, value in asked.items() if field != "choice"})
+    said = request(user("hi"), offers=(offer(),), choice=asked.get("choice", "auto"), settings=settings)
+    issues = [issue.what for issue in model_named(name).wire(said).issues]
+    assert len(issues) == bool(told)
+    assert all(told in what for what in issues)
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("openai:gpt-4.1-mini", True),
+        ("groq:llama-3.3-70b", True),
+        ("mistral:magistral-medium", False),
+        ("vllm:qwen3", False),
+        ("openai:gpt-5-mini", False),
+    ],
+)
+def test_thinking_is_refused_where_a_model_has_none_and_no_field_for_it(name: str, refused: bool) -> None:
+    """Nothing would be sent, and nobody would know. Models that think in any case, and unknown ones, are asked."""
+    model = model_named(name)
+    told = [f"thinking: {name!r} has none"] if refused else []
+    for wanted in ("low", 2048):
+        wire = model.wire(request(user("hi"), settings=Settings(thinking=wanted)))
+        assert [issue.what for issue in wire.issues] == told
+    off = model.wire(request(user("hi"), settings=Settings(thinking="none"))).issues
+    assert [issue.what for issue in off] == [f"thinking turned off: {name!r} always thinks"] * ("magistral" in name)
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,30 @@ async def test_citations_belong_to_the_text() -> None:
     assert deltas == [TextDelta("abc", 0), CitationDelta((CITED,))]
 
 
+@pytest.mark.parametrize(
+    ("start", "stop", "first", "last"),
+    [
+        (0, 3, [(0, 3)], []),  # in the first text
+        (3, 6, [], [(0, 3)]),  # in the second, counted from where it begins
+        (1, 5, [(1, 3)], [(0, 2)]),  # cut where the texts meet
+        (0, 0, [], [(0, 0)]),  # about the reply as a whole
+        (90, 99, [], [(0, 0)]),  # about nothing that is here
+    ],
+)
+async def test_sources_stand_at_the_text_that_they_are_about(
+    start: int, stop: int, first: list[tuple[int, int]], last: list[tuple[int, int]]
+) -> None:
+    """Places come counted over the whole reply and are kept within the part that carries them."""
+    source = Citation(url="https://example.org", start=start, stop=stop)
+    chunks = (TextChunk("one"), ThinkingChunk("hm"), TextChunk("two"), CitationChunk((source,)))
+    _, result = await read_live(reply(*chunks))
+    one, _, two = replied(result).content
+    assert isinstance(one, Text)
+    assert isinstance(two, Text)
+    assert [(held.start, held.stop) for held in one.citations] == first
+    assert [(held.start, held.stop) for held in two.citations] == last
+
+
 # ---- deltas ----------------------------------------------------------------------------------------------------------
 
 
@@ -242,7 +266,7 @@ async def test_what_a_wire_cannot_carry_is_refused_before_anything_is_sent() -> 
             return Wire(body=b"{}", issues=(*issues, ProjectionIssue(unit=1, what="a file")))
 
     model = Blind("x")
-    with pytest.raises(ModelError, match="cannot be sent this conversation: a file, an image") as failed:
+    with pytest.raises(ModelError, match=r"cannot be sent this request: an image; a file$") as failed:
         await turn(Agent(model))
     assert (failed.value.kind, model.requests) == ("invalid", [])
 

@@ -18,6 +18,7 @@ from onrecord.governance.rules import after_tool, before_tool
 from onrecord.models.request import Piece
 from onrecord.record.kinds import (
     DataPatched,
+    ModelRequested,
     RoundSettled,
     TextSaid,
 )
@@ -301,6 +302,17 @@ async def test_a_consult_may_ask_another_model() -> None:
 
     result = await turn(Agent(ScriptedModel("x"), features=[Named("m", Hooks(on_settle=settle))]))
     assert (seen, small.calls, result.llm_calls) == (["small talk"], ["consult"], 2)
+
+
+async def test_a_model_for_a_consult_may_be_named() -> None:
+    """As everywhere that a model is asked for."""
+
+    async def settle(turn: Turn) -> None:
+        await turn.consult(query("c"), where="main", model="offline")
+
+    result = await turn(Agent(ScriptedModel("x"), features=[Named("m", Hooks(on_settle=settle))]))
+    asked = [body.model for body in bodies(result, ModelRequested)]
+    assert [name.partition(":")[0] for name in asked] == ["scripted", "offline"]
 
 
 @pytest.mark.parametrize("verb", ["speak", "judge", "say", "act"])

@@ -41,7 +41,9 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--session", metavar="ID", default="default", help="which session to go on with (%(default)s)")
     parser.add_argument("--store", metavar="FILE", help="the SQLite file that keeps sessions; made when there is none")
-    parser.add_argument("--model", metavar="NAME", help="another model, such as openai:gpt-5-mini or local:model.gguf")
+    parser.add_argument(
+        "--model", metavar="NAME", help="another model, such as openai:gpt-5-mini; `onrecord models` lists them"
+    )
     parser.add_argument(
         "--given", metavar="MODULE:FUNCTION", help="async (session, input) -> Given: the context of turns"
     )

@@ -17,7 +17,7 @@ _SCHEMA = {
 }
 _THINKING = {
     "none": "no reasoning that can be asked for",
-    "budget": "reasoning, by effort or by a budget in tokens",
+    "budget": "reasoning, with a budget in tokens",
     "adaptive": "reasoning, by effort",
 }
 
@@ -62,7 +62,8 @@ def in_words(card: ModelCard) -> list[str]:
     lines.append(_SCHEMA[card.structured])
     if card.tools and card.structured != "prompt" and not card.structured_with_tools:
         lines.append("beside tools, the schema stands in the prompt")
-    lines.append(_THINKING[card.thinking])
+    least = f" of at least {card.least_thinking:,}" if card.thinking == "budget" and card.least_thinking > 1 else ""
+    lines.append(_THINKING[card.thinking] + least)
     if card.honest:
         lines.append(card.honest)
     return lines

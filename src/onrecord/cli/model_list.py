@@ -6,6 +6,7 @@ import argparse
 
 from onrecord.cli.failure import OK
 from onrecord.cli.model_cards import HEADINGS, abilities, in_columns, in_words, table
+from onrecord.cli.refusals import refusals
 from onrecord.cli.terminal import Screen, wide_enough
 from onrecord.cli.usable import example, found_here
 from onrecord.errors import ConfigurationError
@@ -42,16 +43,21 @@ def list_all(args: argparse.Namespace) -> int:
 
 
 def tell_one(args: argparse.Namespace, name: str) -> int:
-    """One card in words."""
-    card, screen = model_named(name).card, Screen()
+    """One card in words, and what the model's wire refuses."""
+    model, screen = model_named(name), Screen()
+    card, refused = model.card, refusals(model)
     row = next((row for row in found_here() if row.name == card.provider), None)
     if args.json:
         about = {} if row is None else {"usable": row.usable, "why": row.why}
-        screen.json(dumps({"model": card.name} | about | {"card": card}))
+        screen.json(dumps({"model": card.name} | about | {"card": card, "refuses": refused}))
         return OK
     screen.line(card.name, bold=True)
     for line in in_words(card):
         screen.line(f"  {line}")
+    if refused:
+        screen.line("  refuses, before anything is sent:")
+    for told in dict.fromkeys(told for each in refused.values() for told in each):
+        screen.line(f"    {told}")
     if row is not None:
         screen.line(f"  {'ready' if row.usable else 'missing'}: {row.why}", dim=not row.usable)
     return OK

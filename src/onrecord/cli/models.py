@@ -13,11 +13,13 @@ __all__ = ("declare",)
 
 ABOUT = """\
 Which models can be used on this machine, what is missing for the others (a variable, an extra, a server), and what they
-can do. With a NAME, what that model can do, in words. Both read the environment and knock at the ports of local
-servers, and send nothing.
+can do. With a NAME, what that model can do and what its wire refuses, in words. Both read the environment and knock at
+the ports of local servers, and send nothing.
 
 With probe before the NAME its endpoint is asked: does it stream, call tools, keep to a schema, and do both at once?
-That is about a dozen short calls, which are paid for as any others. It prints the card that follows."""
+That is about a dozen short calls, which are paid for as any others. It prints the card that follows. With --at another
+server is asked, over the protocol that NAME begins with (openai-responses:, anthropic: or google:), else over Chat
+Completions; no key is sent there but that of --key."""
 
 EPILOG = f"""\
 A model is named provider:model, in Agent("...") or with onrecord chat --model.
@@ -30,6 +32,7 @@ examples:
   onrecord models openai:gpt-5-mini
   onrecord models probe ollama:qwen3
   onrecord models probe qwen3 --at http://localhost:9000/v1 --key MY_SERVER_KEY
+  onrecord models probe anthropic:qwen3 --at http://localhost:9000
 
 {EXIT_CODES}"""
 
@@ -44,7 +47,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="a model, such as openai:gpt-5-mini")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--samples", type=_count, default=3, metavar="N", help="probe: tools with schema so often (3)")
-    parser.add_argument("--at", metavar="URL", help="probe: NAME is a model of the compatible server at this address")
+    parser.add_argument("--at", metavar="URL", help="probe: NAME is a model of the server at this address")
     parser.add_argument("--key", metavar="VARIABLE", help="probe --at: the environment variable with its key")
     parser.set_defaults(run=run, parser=parser)
 

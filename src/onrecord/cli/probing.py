@@ -12,10 +12,16 @@ from onrecord.cli.terminal import Screen
 from onrecord.jsonio import dumps
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
+from onrecord.providers.anthropic import anthropic
+from onrecord.providers.google import google
 from onrecord.providers.openai_compatible import openai_compatible
+from onrecord.providers.openai_responses import openai_responses
 from onrecord.providers.probe import Probed, probe
 
 __all__ = ("probe_one",)
+
+_NO_KEY = "none"
+"""Where a protocol has no request without a key, and the server at hand asks for none."""
 
 
 def probe_one(args: argparse.Namespace, name: str) -> int:
@@ -49,7 +55,15 @@ def _asked_for(args: argparse.Namespace, name: str) -> Model:
     key = os.environ.get(args.key, "") if args.key else None
     if key is not None and not key.strip():
         raise Wrong(f"the environment variable {args.key!r} is not set", hint="it is to hold the key")
-    return openai_compatible(args.at, name, api_key=key)
+    wire, _, model = name.partition(":")
+    match wire:
+        case "openai-responses":
+            return openai_responses(model, base_url=args.at, api_key=key, provider="openai-responses-compatible")
+        case "anthropic":
+            return anthropic(model, base_url=args.at, api_key=key or _NO_KEY, provider="anthropic-compatible")
+        case "google":
+            return google(model, base_url=args.at, api_key=key or _NO_KEY)
+    return openai_compatible(args.at, name.removeprefix("openai:"), api_key=key)
 
 
 def _tell(screen: Screen, found: Probed) -> None:

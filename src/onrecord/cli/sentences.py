@@ -120,7 +120,8 @@ def _verdict(b: kinds.VerdictFiled) -> str:
 
 def _attempted(b: kinds.ModelAttempted) -> str:
     status = f" (status {b.status})" if b.status else ""
-    return f"attempt {b.attempt} failed: {b.error}{status}; the next one after {b.wait_s:g} s"
+    left = "".join(f"; without {mark.what}" for mark in b.left_out)
+    return f"attempt {b.attempt} failed: {b.error}{status}; the next one after {b.wait_s:g} s{left}"
 
 
 def _cut(b: kinds.TurnInterrupted | kinds.TurnFailed) -> str:

@@ -32,15 +32,12 @@ def example(provider: str) -> str:
 
 
 def found_here() -> Iterator[Available]:
-    """Every provider that a model name can begin with."""
+    """Every provider that a model name can begin with: the stand-in, then in the order in which names are looked up."""
     yield Available("offline", usable=True, why="a rule-based stand-in, no language model: for first steps and tests")
-    told = {"offline", "local"}
-    for row in available():
-        told.add(row.name)
-        yield row
+    told = {row.name: row for row in available()}
     for name in PROVIDERS:
-        if name not in told:
-            yield _by_its_key(name)
+        if name not in {"offline", "local"}:
+            yield told.get(name) or _by_its_key(name)
     if find_spec("xllamacpp") is None:
         yield Available("local", usable=False, why='pip install "onrecord[local]", then name a GGUF file')
     else:

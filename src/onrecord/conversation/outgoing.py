@@ -112,7 +112,7 @@ class SearchDelta(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class CitationDelta(Struct, frozen=True, gc=False):
-    """Sources of text streamed so far."""
+    """Sources of text streamed so far; places count within the text of the round that is running."""
 
     citations: tuple[Citation, ...]
 

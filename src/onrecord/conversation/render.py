@@ -21,14 +21,17 @@ PREVIEW_CHARS = 480
 
 
 def context_text(message: ContextMessage) -> str:
-    """The text of a context message: its contents joined without a separator, data in the form its kind names."""
+    """The text of a context message: its contents joined without a separator, data in the form its kind names.
+
+    Empty where there is nothing but white space: vendors refuse such texts.
+    """
     text = ""
     for item in message.content:
         if isinstance(item, Text):
             text += item.text
         else:
             text += _structured(item, follows=bool(text))
-    return text
+    return "" if text.isspace() else text
 
 
 def instruction(text: str, authority: Authority) -> str:

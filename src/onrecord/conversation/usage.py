@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ("FINISHES", "ModelUse", "Usage")
+__all__ = ("FINISHES", "ModelUse", "Usage", "counted")
 
 FINISHES = ("stop", "length", "calls", "content", "refusal", "unknown")
 """How a reply ends: done, cut at the output cap, asking for tools, filtered, refused, not said."""
+
+
+_MOST = 2**53
+
+
+def counted(told: float | None) -> int:
+    """A count as a provider tells it, a float now and then, kept to what can be one: 0 to 2**53."""
+    return int(min(max(told, 0), _MOST)) if told else 0
 
 
 class Usage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

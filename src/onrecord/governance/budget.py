@@ -64,9 +64,9 @@ class _Limits(Struct, frozen=True):
 class Budget(_Limits, frozen=True, kw_only=True):
     """Adds up what the model calls of an agent cost, and ends turns that cost too much.
 
-    Every call counts: replies, a director's judgements, consultations of features, and what sub-agents spent (their
-    tokens; their money is counted by a budget of their own). Only what providers report is counted. Each call leaves
-    a ``cost.tick`` entry, each limit that is crossed one ``cost.limit_hit``.
+    Every call counts: replies, a director's judgements, consultations of features, replies that a `Reliable` threw
+    away, and what sub-agents spent (their tokens; their money is counted by a budget of their own). Only what providers
+    report is counted. Each call leaves a ``cost.tick`` entry, each limit that is crossed one ``cost.limit_hit``.
 
     ``turn`` and ``session`` limit one turn and all turns of a session, ``prices`` says what tokens cost. What is
     ``then`` done, once more was spent than a limit says, before another call would be made: ``stop`` the turn, with
@@ -165,7 +165,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
 
     def _tick(self, turn: Turn, call: Unpaid) -> None:
         usage, ledger = call.usage, turn.state(LEDGER)
-        usd = None if self.prices is None else self.prices.usd(call.provider, call.model, usage)
+        usd = None if self.prices is None or not call.model else self.prices.usd(call.provider, call.model, usage)
         ticked = Ticked(
             of=call.turn, round=call.round, purpose=call.purpose, provider=call.provider, model=call.model,
             tokens_input=usage.input_tokens if usage else 0, tokens_output=usage.output_tokens if usage else 0,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.usage import Usage
 from onrecord.record.entry import Body, Entry
-from onrecord.record.kinds import ModelReplied, ToolReturned, TurnOpened, TurnPaused, TurnResumed
+from onrecord.record.kinds import ModelAttempted, ModelReplied, ToolReturned, TurnOpened, TurnPaused, TurnResumed
 
 __all__ = ("LEDGER", "Ledger", "LedgerFold", "LimitHit", "Per", "Spent", "Ticked", "Unpaid", "What")
 
@@ -42,6 +42,7 @@ class Ticked(Body, frozen=True, gc=False, kw_only=True, tag="cost.tick"):
     """One call, filed once its reply is on the record.
 
     ``of`` is the turn and ``round`` the round it was made for (the call of a tool, for what a sub-agent spent).
+    ``purpose`` is that of the call; ``attempt`` for one that was paid and came to nothing, ``tool`` for a sub-agent.
     ``estimated_usd`` is None when the provider counted nothing, or the model has no price. ``cumulative`` are the sums
     of the turn, ``session`` those of the session, this call included.
     """
@@ -104,8 +105,8 @@ class LedgerFold:
     state = Ledger
     kinds = frozenset(
         {
-            "turn.opened", "turn.paused", "turn.resumed", "model.replied", "tool.returned", "cost.tick",
-            "cost.limit_hit",
+            "turn.opened", "turn.paused", "turn.resumed", "model.attempted", "model.replied", "tool.returned",
+            "cost.tick", "cost.limit_hit",
         }
     )  # fmt: skip
     scope: Literal["session", "turn"] = "session"
@@ -122,7 +123,7 @@ class LedgerFold:
             return replace(state, paused=(entry.turn, state.in_turn, state.hits))
         if isinstance(body, TurnResumed):
             return _resumed(state, entry.turn)
-        if isinstance(body, (ModelReplied, ToolReturned)):
+        if isinstance(body, (ModelAttempted, ModelReplied, ToolReturned)):
             unpaid = _unpaid(entry, body)
             return state if unpaid is None else replace(state, unpaid=(*state.unpaid, unpaid))
         if isinstance(body, Ticked):
@@ -139,7 +140,15 @@ def _resumed(state: Ledger, turn: str) -> Ledger:
     return replace(state, turn=turn, in_turn=paused[1], hits=paused[2], paused=None)
 
 
-def _unpaid(entry: Entry, body: ModelReplied | ToolReturned) -> Unpaid | None:
+def _unpaid(entry: Entry, body: ModelAttempted | ModelReplied | ToolReturned) -> Unpaid | None:
+    if isinstance(body, ModelAttempted):
+        if body.usage is None:
+            return None
+        provider, _, model = body.model.partition(":")
+        return Unpaid(
+            turn=entry.turn, n=entry.n, where=entry.where, round=body.round, purpose="attempt", provider=provider,
+            model=model, usage=body.usage,
+        )  # fmt: skip
     if isinstance(body, ToolReturned):
         if body.spent is None:
             return None

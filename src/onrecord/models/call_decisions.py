@@ -44,7 +44,6 @@ class Standing(NamedTuple):
     waited: int
     is_last: bool
     stood_in: bool
-    misfits: bool
 
 
 DELIVER = Decision("ok")
@@ -88,7 +87,7 @@ def _ruled(by: Reliable, at: Standing, rule: CallRule, seen: CallScope) -> Decis
 
 
 def _by_itself(by: Reliable, at: Standing, problem: ModelError) -> Decision:
-    if at.reached or at.misfits:
+    if at.reached:
         return GIVE_UP
     if (wait := by.wait_after(problem, at.waited)) is not None:
         return Decision("retry", wait)

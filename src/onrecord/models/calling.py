@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
 from onrecord.errors import GivenUp, ModelError
+from onrecord.models.breaker import Circuit
 from onrecord.models.call_decisions import DELIVER, Decision, Standing, decided
 from onrecord.models.call_rules import CallScope, Misfit, first_match, kind_of_call
 from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.held_reply import round_of
 from onrecord.models.model import Model, ModelCard
-from onrecord.models.request import Piece, Request
+from onrecord.models.request import Piece, ProjectionIssue, Request
 from onrecord.models.rerouting import Rerouted, answered_by, fitted, sent_to
 from onrecord.models.standing_in import FallbackFunction, stand_in
 
@@ -37,9 +38,9 @@ class Call:
     """
 
     __slots__ = (
-        "_asked", "_attempts", "_began", "_by", "_ended", "_failed", "_first", "_history", "_latest", "_loops",
-        "_misfit", "_original", "_problem", "_reply", "_stood_in", "_waited", "at", "attempts", "held", "over",
-        "wait_s",
+        "_asked", "_attempts", "_began", "_by", "_ended", "_entered", "_failed", "_first", "_history", "_latest",
+        "_loops", "_misfit", "_original", "_problem", "_reply", "_stood_in", "_waited", "at", "attempts", "held",
+        "over", "wait_s",
     )  # fmt: skip
 
     def __init__(self, by: Reliable, request: Request) -> None:
@@ -54,6 +55,7 @@ class Call:
         self._failed = self._loops = self._waited = 0
         self._stood_in = self.over = False
         self._began = 0.0
+        self._entered: tuple[Circuit, int] | None = None  # while an attempt runs
         self._reply: Round | None = None  # where all of it was kept
         self._ended: Finished | None = None
         shape = request.shape
@@ -81,7 +83,7 @@ class Call:
             )
         if not isinstance(wire, Rerouted) or wire.by is not by:
             return ()
-        told = self._told("invalid", by.labels[self.at], DELIVER)
+        told = self._told("invalid", by.labels[self.at], DELIVER)  # the receipt has what the other cannot be sent
         self.at = wire.at
         self._asked = replace(sent_to(self.model, self._original, self._first), wire=wire.wire)
         return (told,)
@@ -98,12 +100,14 @@ class Call:
         if self.held is not None:
             self.held = []
         circuit, now = by.circuits.get(label), by.clock()
-        if circuit is not None and not circuit.admits(now):
+        period = 0 if circuit is None else circuit.enter(now)
+        if circuit is not None and not period:
             self._problem = GivenUp(
                 "circuit-open", attempts=self.attempts, provider=self.model.card.provider, kind="overload",
                 retry_after=circuit.left(now), hint=f"{label} failed several times in a row and is left alone",
             )  # fmt: skip
             return True
+        self._entered = None if circuit is None else (circuit, period)
         self.attempts += 1
         self._attempts[label] = self._attempts.get(label, 0) + 1
         self._began = now
@@ -129,12 +133,18 @@ class Call:
                 self._history = (*self._history, self._misfit)
                 problem = GivenUp("schema-fail", attempts=self.attempts, provider=self.model.card.provider)
         self._problem = problem
-        circuit = by.circuits.get(by.labels[self.at])
-        if circuit is not None:
+        if self._entered is not None:
+            (circuit, period), self._entered = self._entered, None
             if problem is None or self._misfit is not None:  # a reply that does not fit is an answer all the same
-                circuit.succeeded()
+                circuit.succeeded(period)
             else:
-                circuit.failed(problem.kind, by.clock())
+                circuit.failed(period, problem.kind, by.clock())
+
+    def over_early(self) -> None:
+        """The call ends where it is: an attempt that still ran says nothing about its model."""
+        if self._entered is not None:
+            circuit, period = self._entered
+            circuit.broke_off(period)
 
     async def follow(self, *, reached: bool) -> Sequence[Chunk]:
         """Decides what follows and prepares it; what is handed out now. Raises what ends the call."""
@@ -145,10 +155,7 @@ class Call:
             reached = reached or (problem.started and self.held is None)
         elif reply is None and not reached:
             reply = round_of(())  # nothing was said
-        standing = Standing(
-            problem, reply, reached, self._waited, self.at + 1 >= len(by.models), self._stood_in,
-            self._misfit is not None,
-        )  # fmt: skip
+        standing = Standing(problem, reply, reached, self._waited, self.at + 1 >= len(by.models), self._stood_in)
         decision = decided(by, standing, partial(self._scope, reply))
         self.wait_s = None
         match decision.then:
@@ -158,7 +165,7 @@ class Call:
             case "retry":
                 self._waited += not decision.why
                 self.wait_s = decision.wait_s
-                told = self._told(self._kind(), by.labels[self.at], decision)
+                told = self._told(_kind(self._problem, self._misfit), by.labels[self.at], decision)
                 self._show(decision.feedback)
             case "retry_other":
                 switched = await self._switch(decision)
@@ -190,7 +197,8 @@ class Call:
         for at in range(self.at + 1, len(models)):
             asked = await fitted(models[at], self._original, self._first)
             if asked is not None:
-                told = self._told(self._kind(), left, decision)
+                left_out = () if asked.wire is None else asked.wire.issues
+                told = self._told(_kind(self._problem, self._misfit), left, decision, left_out)
                 self.at, self._asked, self._waited = at, asked, 0
                 self._show(decision.feedback)
                 return told
@@ -198,7 +206,7 @@ class Call:
 
     async def _answered_by_function(self, function: FallbackFunction, decision: Decision) -> Sequence[Chunk]:
         """What the fallback function says; when it fails, that is the next problem."""
-        told = self._told(self._kind(), self._by.labels[self.at], decision)
+        told = self._told(_kind(self._problem, self._misfit), self._by.labels[self.at], decision)
         self._stood_in = True
         error = self._latest or GivenUp(decision.why, attempts=self.attempts)
         try:
@@ -235,17 +243,13 @@ class Call:
         error.__cause__ = problem
         return error
 
-    def _kind(self) -> str:
-        problem = self._problem
-        if problem is None or self._misfit is not None or isinstance(problem, GivenUp):
-            return kind_of_call(problem, self._misfit)
-        return problem.kind
-
-    def _told(self, kind: str, model: str, decision: Decision) -> Attempted:
+    def _told(self, kind: str, model: str, decision: Decision, left_out: tuple[ProjectionIssue, ...] = ()) -> Attempted:
         self._failed += 1
+        ended, self._ended = self._ended, None  # what it cost is told once
         return Attempted(
             attempt=self._failed, error=kind, status=None if self._problem is None else self._problem.status,
             wait_s=decision.wait_s if decision.then == "retry" else 0.0, model=model, feedback=decision.feedback,
+            usage=None if ended is None else ended.usage, left_out=left_out,
         )  # fmt: skip
 
     def _show(self, feedback: str) -> None:
@@ -255,3 +259,10 @@ class Call:
             pieces = (*pieces, Piece(source="reliable", text=feedback, rank=FEEDBACK_RANK, place="trailing"))
         if feedback or self._asked.pieces is not pieces:
             self._asked = replace(self._asked, pieces=pieces, wire=None)
+
+
+def _kind(problem: ModelError | None, misfit: Misfit | None) -> str:
+    """What went wrong, as the record says it."""
+    if problem is None or misfit is not None or isinstance(problem, GivenUp):
+        return kind_of_call(problem, misfit)
+    return problem.kind

@@ -6,6 +6,7 @@ from msgspec import Raw, Struct
 
 from onrecord.conversation.content import Citation
 from onrecord.conversation.usage import Usage
+from onrecord.models.request import ProjectionIssue
 
 __all__ = (
     "Attempted",
@@ -64,7 +65,9 @@ class NativeItem(Struct, frozen=True, gc=False, kw_only=True):
 class Attempted(Struct, frozen=True, gc=False, kw_only=True):
     """An attempt failed before anything reached the caller; another follows after ``wait_s``.
 
-    ``model`` is the one that failed; ``feedback`` is what the next attempt is told besides the request.
+    ``model`` is the one that failed, ``usage`` what it counted all the same: a reply that did not fit was paid for.
+    ``feedback`` is what the next attempt is told besides the request, ``left_out`` what of it another model cannot be
+    sent, where the view lets that be left out.
     """
 
     attempt: int
@@ -73,6 +76,8 @@ class Attempted(Struct, frozen=True, gc=False, kw_only=True):
     wait_s: float = 0.0
     model: str = ""
     feedback: str = ""
+    usage: Usage | None = None
+    left_out: tuple[ProjectionIssue, ...] = ()
 
 
 class Finished(Struct, frozen=True, gc=False, kw_only=True):

@@ -12,10 +12,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Literal, NamedTuple
 
-from msgspec import DecodeError
-
 from onrecord.errors import ErrorKind, ModelError
-from onrecord.jsonio import Json, loads
+from onrecord.jsonio import Json, peek
 
 __all__ = (
     "Waits",
@@ -77,6 +75,7 @@ _HINTS: Mapping[ErrorKind, str] = {
     "entitlement": "the account's plan does not cover this; choose another model or another plan",
     "quota": "the account has no credit or quota left; check its billing",
     "rate": "send fewer requests at once, or wait",
+    "content": "the provider's filter stopped it: other words, or another model",
     "context": "show the model less: a window, a summary, shorter tool results",
     "model": "check the model's name and the address of the endpoint, and that the account may use it",
     "invalid": "the provider refuses the request; its words may quote the conversation and are left out here: "
@@ -197,7 +196,7 @@ def retry_after_seconds(value: str, now: datetime) -> float | None:
     except ValueError:
         try:
             at = parsedate_to_datetime(value)
-        except (ValueError, IndexError, TypeError):
+        except (ValueError, IndexError, TypeError, OverflowError):
             return None
         seconds = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
     return max(0.0, seconds) if abs(seconds) < _LONGEST_S else None
@@ -286,7 +285,7 @@ def answer_error(
     provider: str, status: int, headers: Mapping[str, str], body: bytes, *, now: datetime, key_hint: str = ""
 ) -> ModelError:
     """The error of an answer whose status says that the call failed; ``key_hint`` names where the key comes from."""
-    held = _parsed(body)
+    held = peek(body)
     return _error(
         provider,
         f"answered with status {status}",
@@ -341,13 +340,6 @@ def _error(
     if kind not in _ABOUT_ACCOUNTS and (status is None or status >= 400) and (refused := refused_by(text)):
         error.refuses, error.hint = refused, _REFUSED[refused]
     return error
-
-
-def _parsed(body: bytes) -> Json:
-    try:
-        return loads(body)
-    except DecodeError:
-        return None
 
 
 def _object(held: Json) -> Json:

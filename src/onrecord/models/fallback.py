@@ -7,13 +7,16 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from math import isnan
 
 from msgspec.structs import replace
 
 from onrecord.errors import ConfigurationError, ErrorKind, ModelError
+from onrecord.models.breaker import PROBING_S
 from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.lanes import SLICE
 from onrecord.models.model import Model, ModelCard, extend
+from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, Wire
 from onrecord.models.rerouting import (
     Rerouted,
@@ -36,9 +39,6 @@ COOLDOWNS_S: Mapping[ErrorKind, float] = {
 """How long a model is left alone after a failure of each kind; after others the next model is not asked at all."""
 
 _NOW = partial(datetime.now, UTC)
-
-PROBING_S = 1.0
-"""How soon to come back when the only model left is being tried out by somebody else."""
 
 
 class _Rest:
@@ -143,7 +143,7 @@ class Fallback:
             if rest.left(self._clock()) or (asked := await self._asked(at, request)) is None:
                 continue
             if untold is not None:
-                yield untold
+                yield untold if asked.wire is None else replace(untold, left_out=asked.wire.issues)
                 untold = None
             reached, chunks = False, model.stream(asked)
             tried = rest.take(self._clock())
@@ -156,10 +156,13 @@ class Fallback:
                     yield answered_by(model.card, asked, chunk) if at and isinstance(chunk, Finished) else chunk
                 rest.answered(tried=tried)
                 return
-            except ModelError as error:
+            except Exception as raised:
+                error = raised_error(model.card.provider, model.card.name, raised)
                 self._leave_alone(at, error, tried=tried)
                 if reached or error.started or error.kind not in self.cooldowns_s:
-                    raise
+                    if error is raised:
+                        raise
+                    raise error from raised
                 failed += 1
                 latest = error
                 untold = Attempted(attempt=failed, error=error.kind, status=error.status, model=self.labels[at])
@@ -187,7 +190,7 @@ class Fallback:
         """How long a failure lasts: what the provider says wins. None for one that is not the provider's."""
         if error.kind not in self.cooldowns_s:
             return None
-        stated = [] if error.retry_after is None else [error.retry_after]
+        stated = [] if error.retry_after is None or isnan(error.retry_after) else [error.retry_after]
         if error.reset_at is not None:
             stated.append((error.reset_at - self._now()).total_seconds())
         return max(0.0, *stated) if stated else self.cooldowns_s[error.kind]
@@ -196,9 +199,13 @@ class Fallback:
         """Why no model was asked at all."""
         left = self.cooling or {self.labels[0]: PROBING_S}  # the time of one ended just now
         first = min(left, key=left.__getitem__)
+        try:
+            reset: datetime | None = self._now() + timedelta(seconds=left[first])
+        except OverflowError:  # for ever, or as good as that
+            reset = None
         return ModelError(
             f"all models of {self.name} failed lately and are left alone", kind="rate", provider=self.name,
-            retry_after=left[first], reset_at=self._now() + timedelta(seconds=left[first]),
+            retry_after=left[first], reset_at=reset,
             hint=f"{first!r} is asked again in {left[first]:.0f} s",
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from onrecord.jsonio import Json, dumps
 from onrecord.models.chunks import Chunk
 from onrecord.models.lanes import SLICE
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model
 from onrecord.models.request import Request, Settings, Wire
 
 __all__ = ("Model", "ModelCard", "Preset", "extend", "preset", "scope_of")
@@ -25,8 +25,9 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     ``base_url`` is None for models without an endpoint. ``arrays`` is whether message content may be a list;
     ``least_thinking`` is the smallest budget in tokens where ``thinking`` is ``budget``;
     ``needs_tools_with_calls`` whether definitions must stay while old calls are shown; ``steps`` how many requests one
-    answer may take at most (None: as many as the agent's rounds). ``about`` is one sentence for people, ``honest`` one
-    that the command line shows before the first reply of a stand-in.
+    answer may take at most (None: as many as the agent's rounds); ``cache_marks`` whether its vendor caches what
+    requests mark, where others cache by themselves. ``about`` is one sentence for people, ``honest`` one that the
+    command line shows before the first reply of a stand-in.
     """
 
     provider: str
@@ -47,6 +48,7 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     needs_tools_with_calls: bool = False
     arrays: bool = True
     steps: int | None = None
+    cache_marks: bool = False
     about: str = ""
     honest: str = ""
 
@@ -140,9 +142,8 @@ def preset(
     ``thinking`` is an effort, a budget in tokens or ``"none"``; ``search=True`` adds the search that the provider runs
     itself. ``extra`` goes into the request body as given. Raises ConfigurationError for an unknown model name.
     """
-    held = model_named(model) if isinstance(model, str) else model
     settings = Settings(
         temperature=temperature, top_p=top_p, max_tokens=max_tokens, stop=stop, seed=seed, thinking=thinking,
         search=search, extra=extra,
     )  # fmt: skip
-    return Preset(held, settings)
+    return Preset(as_model(model), settings)

@@ -10,7 +10,7 @@ from onrecord.errors import ConfigurationError
 if TYPE_CHECKING:
     from onrecord.models.model import Model
 
-__all__ = ("PROVIDERS", "model_named")
+__all__ = ("PROVIDERS", "as_model", "model_named")
 
 PROVIDERS: dict[str, str] = {
     "openai": "onrecord.providers.openai_chat.client",
@@ -32,22 +32,37 @@ PROVIDERS: dict[str, str] = {
 }
 """Provider to the module whose ``named(provider, model)`` builds the model. Data, so that nothing here imports up."""
 
+_MAKERS = {
+    "chatgpt": "openai", "claude": "anthropic", "gemini": "google", "gemma": "google", "gpt": "openai", "grok": "xai",
+    "magistral": "mistral", "responses": "openai-responses",
+}  # fmt: skip
+"""How people begin the name of a model, or of who makes it, and the provider that they mean."""
+
 
 def model_named(name: str) -> Model:
     """The model with this name, ``provider:model``. Raises ConfigurationError naming the nearest known provider."""
     provider, _, model = name.partition(":")
     if provider not in PROVIDERS:
-        from difflib import get_close_matches
-
-        near = get_close_matches(provider, PROVIDERS, n=1)
-        known = f"known providers: {', '.join(sorted(PROVIDERS))}"
-        before, slash, rest = name.partition("/")
-        separated = slash and before in PROVIDERS
-        if separated or (not model and not near):  # another separator, or a bare model name, as other libraries take it
-            meant = f"did you mean '{before}:{rest}'?" if separated else "write provider:model"
-            raise ConfigurationError(f"{name!r} names no model provider", hint=f"{meant}; {known}")
-        raise ConfigurationError(
-            f"unknown model provider in {name!r}", hint=f"did you mean {near[0]!r}?" if near else known
-        )
+        raise _unknown(name, provider, model)
     found: Model = import_module(PROVIDERS[provider]).named(provider, model)
     return found
+
+
+def as_model(model: Model | str) -> Model:
+    """A model, given itself or by its name. ConfigurationError as `model_named`."""
+    return model_named(model) if isinstance(model, str) else model
+
+
+def _unknown(name: str, provider: str, model: str) -> ConfigurationError:
+    from difflib import get_close_matches
+
+    near = _MAKERS.get(provider) or next(iter(get_close_matches(provider, PROVIDERS, n=1)), "")
+    known = f"known providers: {', '.join(sorted(PROVIDERS))}"
+    before, slash, rest = name.partition("/")
+    maker = next((held for begins, held in _MAKERS.items() if not model and name.startswith(begins + "-")), "")
+    meant = f"{before}:{rest}" if slash and before in PROVIDERS else f"{maker}:{name}" if maker else ""
+    if meant:  # another separator, or a bare model name, as other libraries take them
+        return ConfigurationError(f"{name!r} names no model provider", hint=f"did you mean {meant!r}?; {known}")
+    if not model and not near:
+        return ConfigurationError(f"{name!r} names no model provider", hint=f"write provider:model; {known}")
+    return ConfigurationError(f"unknown model provider in {name!r}", hint=f"did you mean {near!r}?" if near else known)

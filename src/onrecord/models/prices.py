@@ -42,12 +42,25 @@ class Price(Struct, frozen=True, kw_only=True):
         return (plain * self.input + cached * cheap + written * dear + usage.output_tokens * self.output) / MILLION
 
 
+_VENDORS = {"openai-responses": "openai"}
+"""Providers that are another wire of a vendor."""
+
+
+def _fit(key: str, provider: str, model: str) -> tuple[int, int, str] | None:
+    """How much of the model's name a key says, then how much of the provider's; None when it is of another model."""
+    before = [f"{provider}:", f"{vendor}:" if (vendor := _VENDORS.get(provider)) else "", ""]
+    fits = [(max(0, len(key) - len(p)), -at, key) for at, p in enumerate(before) if f"{p}{model}".startswith(key)]
+    return max(fits, default=None)
+
+
 class Prices:
     """Prices by model: ``Prices({"openai:gpt-5": Price(input=1.25, output=10)})``.
 
-    A key is a name, or the beginning of one, with its provider or without; the longest that fits decides, so
-    ``gpt-5-mini`` may stand beside ``gpt-5``, and the key ``""`` is for all others. ConfigurationError for an empty
-    table, and for what is no `Price`.
+    A key is a name, or the beginning of one, with its provider or without. The one that says most of the model's name
+    decides, so ``gpt-5-mini`` may stand beside ``gpt-5``, and ``gpt-5`` beside ``openai:``; among equals one with the
+    provider does. The key ``""`` is for all others. A vendor charges the same on each of its wires, so what is said of
+    ``openai`` holds for ``openai-responses`` unless that has keys of its own. ConfigurationError for an empty table,
+    and for what is no `Price`.
     """
 
     def __init__(self, table: Mapping[str, Price]) -> None:
@@ -59,7 +72,7 @@ class Prices:
                 )
         if not table:
             raise ConfigurationError("a table of prices is empty", hint='Prices({"openai:gpt-5": Price(...)})')
-        self._table = dict(sorted(table.items(), key=lambda item: -len(item[0])))
+        self._table = dict(table)
         self._found: dict[tuple[str, str], Price | None] = {}
 
     def of(self, provider: str, model: str) -> Price | None:
@@ -68,8 +81,8 @@ class Prices:
         if key not in self._found:
             if len(self._found) > 1024:
                 self._found.clear()
-            whole, table = f"{provider}:{model}", self._table.items()
-            self._found[key] = next((p for at, p in table if whole.startswith(at) or model.startswith(at)), None)
+            fits = [fit for at in self._table if (fit := _fit(at, provider, model)) is not None]
+            self._found[key] = self._table[max(fits)[-1]] if fits else None
         return self._found[key]
 
     def usd(self, provider: str, model: str, usage: Usage | None) -> float | None:

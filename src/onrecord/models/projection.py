@@ -8,7 +8,7 @@ cache marks, pieces last, and what cannot be carried.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -40,6 +40,10 @@ class Projection(UnitBytes):
 
     def refusals(self, request: Request, /) -> Iterable[str]:
         """What of the request apart from its units this wire cannot carry."""
+        return ()
+
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
+        """Why the model cannot be asked to think in the way of this request."""
         return ()
 
     def mark(self, body: bytes, /) -> bytes:
@@ -118,7 +122,7 @@ class _Assembly:
     def wire(self) -> Wire:
         if (shown := self._whole()) is not None:
             wires, request = self.wires, self.request
-            issues = tuple(ProjectionIssue(unit=-1, what=what) for what in wires.refusals(request))
+            issues = tuple(_refused(wires, request))
             head, tail = wires.frame(request, self.system, empty=False)
             out = [head, *self.lane.slots]
             del out[shown + 1 :]  # units behind the view; in another thread, a longer talk may add some at any time
@@ -162,8 +166,7 @@ class _Assembly:
             self._turn_text(units)
         for text in self.trailing:
             joiner.put((self.wires.context("data", text),))
-        for what in self.wires.refusals(request):
-            self.issues.append(ProjectionIssue(unit=-1, what=what))
+        self.issues += _refused(self.wires, request)
         head, tail = self.wires.frame(request, self.system, empty=not joiner.last)
         body = joiner.body(head, tail)
         return Wire(body=body, issues=tuple(self.issues), stable_until=self._stable())
@@ -259,11 +262,11 @@ class _Assembly:
     def _found(self, unit: int, problems: Iterable[str]) -> None:
         self.issues.extend(ProjectionIssue(unit=unit, what=what) for what in problems)
 
-    def _stable(self) -> int:
-        """Up to which unit this request shows what the last one sent did, byte for byte."""
+    def _stable(self) -> int | None:
+        """Up to which unit this request shows what the last one sent did, byte for byte; None: no such one is known."""
         sent, request = self.lane.sent, self.request
         if sent is None:
-            return 0
+            return None
         limits = [sent.size, _agreeing(sent.view, request.view)]
         turn = "\n\n".join(self.turn)
         if (sent.own, sent.turn) != (request.own, turn) and (sent.turn or turn):
@@ -274,6 +277,15 @@ class _Assembly:
             limits += (swap.unit for swap in sent.view.swaps if swap not in request.view.swaps)
             limits += (swap.unit for swap in request.view.swaps if swap not in sent.view.swaps)
         return min(limits)
+
+
+def _refused(wires: Projection, request: Request) -> Iterator[ProjectionIssue]:
+    """What of the request apart from its units is in the way."""
+    for what in wires.refusals(request):
+        yield ProjectionIssue(unit=-1, what=what)
+    if request.settings.thinking is not None:
+        for what in wires.thinking_refusals(request):
+            yield ProjectionIssue(unit=-1, what=what, about="thinking")
 
 
 def _is_same(one: Request, other: Request) -> bool:

@@ -168,18 +168,26 @@ class Shape(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class ProjectionIssue(Struct, frozen=True, kw_only=True):
-    """Something that this wire cannot carry, named before anything is sent."""
+    """Something that this wire cannot carry, named before anything is sent; ``unit`` is -1 where it is no unit.
+
+    ``about`` says that it is how thinking is asked for.
+    """
 
     unit: int
     what: str
+    about: Literal["", "thinking"] = ""
 
 
 class Wire(Struct, frozen=True, kw_only=True):
-    """A projected request: the exact bytes, what they leave out, and how many units kept the previous bytes."""
+    """A projected request: the exact bytes, what they leave out, and how many units kept the previous bytes.
+
+    ``stable_until`` is None where no request is known that was sent before in this form: it is the first one, or the
+    first since the session was loaded, or since another model answered.
+    """
 
     body: bytes
     issues: tuple[ProjectionIssue, ...] = ()
-    stable_until: int = 0
+    stable_until: int | None = None
 
     def refusing(self, view: View) -> tuple[ProjectionIssue, ...]:
         """The issues that keep the request from being sent: all, but where ``view`` degrades none that is of a unit.

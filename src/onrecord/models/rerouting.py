@@ -17,11 +17,23 @@ from onrecord.errors import ConfigurationError
 from onrecord.jsonio import loads
 from onrecord.models.chunks import Finished
 from onrecord.models.model import Model, ModelCard, extend, scope_of
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model
 from onrecord.models.request import Request, Wire
 
-__all__ = ("Rerouted", "answered_by", "fitted", "fitting_wire", "labels_of", "models_of", "sent_to", "shared_card")
+__all__ = (
+    "Rerouted",
+    "answered_by",
+    "fitted",
+    "fitting_wire",
+    "labels_of",
+    "models_of",
+    "sent_to",
+    "session_of",
+    "shared_card",
+)
 
+_THINKING = ("none", "budget", "adaptive")
+"""From the one that takes least to the one that takes most: a budget must be whole and large enough for all."""
 _STRUCTURED = ("prompt", "json", "native")
 
 
@@ -43,7 +55,7 @@ def models_of(given: Sequence[Model | str], whose: str) -> tuple[Model, ...]:
                 f"{whose} takes models or their names, not a {type(model).__name__}",
                 hint="for a name write 'provider:model'",
             )
-    return tuple(model_named(model) if isinstance(model, str) else model for model in given)
+    return tuple(map(as_model, given))
 
 
 def labels_of(models: Sequence[Model]) -> tuple[str, ...]:
@@ -72,16 +84,19 @@ def shared_card(models: Sequence[Model]) -> ModelCard:
         files=all(c.files for c in cards),
         tools=all(c.tools for c in cards),
         hosted_search=all(c.hosted_search for c in cards),
-        thinking=first.thinking if all(c.thinking != "none" for c in cards) else "none",
+        thinking=min((c.thinking for c in cards), key=_THINKING.index),
+        least_thinking=max(c.least_thinking for c in cards),
         structured=min((c.structured for c in cards), key=_STRUCTURED.index),
         structured_with_tools=all(c.structured_with_tools for c in cards),
         needs_tools_with_calls=any(c.needs_tools_with_calls for c in cards),
         arrays=all(c.arrays for c in cards),
+        steps=min((c.steps for c in cards if c.steps is not None), default=None),
+        cache_marks=any(c.cache_marks for c in cards),  # to the others they are nothing
     )
 
 
 @lru_cache(maxsize=1024)
-def _session_of(scope: str) -> str | None:
+def session_of(scope: str) -> str | None:
     """The session in a scope; None when it names none."""
     try:
         held = loads(scope)
@@ -99,7 +114,7 @@ def sent_to(model: Model, request: Request, first: ModelCard) -> Request:
     card = model.card
     is_near = card.provider == first.provider and card.base_url == first.base_url
     return replace(
-        request, model=model, scope=scope_of(card, _session_of(request.scope)), wire=None,
+        request, model=model, scope=scope_of(card, session_of(request.scope)), wire=None,
         headers=request.headers if is_near else None,
     )  # fmt: skip
 

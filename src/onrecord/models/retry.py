@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-from onrecord.errors import ModelError
+from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.breaker import Breaker, Circuit
 from onrecord.models.call_decisions import is_worth_waiting
 from onrecord.models.call_rules import CallRule, check_rules
@@ -14,7 +14,8 @@ from onrecord.models.calling import Call
 from onrecord.models.chunks import Attempted, Chunk, Finished
 from onrecord.models.held_reply import Validate
 from onrecord.models.lanes import SLICE
-from onrecord.models.model import Model, ModelCard, extend
+from onrecord.models.model import Model, ModelCard, Preset, extend
+from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, Wire
 from onrecord.models.rerouting import fitting_wire, labels_of, models_of, shared_card
 from onrecord.models.standing_in import FallbackFunction
@@ -34,7 +35,8 @@ class Reliable:
     takes its place, and one over ``longest_s`` ends the attempts at once. Network failures and other statuses are
     never retried by themselves: nobody knows what they cost. Then the next of ``others`` is asked, if the failure was
     an overload, a rate limit or a model that is not there; then ``fallback(request, error)``, which gives a text or
-    chunks. Models may be given by name; a plain `Reliable` among them is taken for the model it wraps.
+    chunks. Models may be given by name; a plain `Reliable` among them, in a `preset` too, is taken for the model it
+    wraps.
 
     ``rules`` are looked at after each attempt, good or bad, and ``before`` once before the first; the first that holds
     decides (see `CallRule`), and where none does, the above is done. Nothing is asked again once a piece of the reply
@@ -63,6 +65,8 @@ class Reliable:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         check_rules(before, rules)
+        if not all(seconds >= 0 for seconds in (*waits_s, longest_s)):
+            raise ConfigurationError(f"waits_s and longest_s of Reliable are at least 0, not {waits_s} and {longest_s}")
         self.models = tuple(_bare(each) for each in models_of((model, *others), "Reliable"))
         self.labels = labels_of(self.models)
         self._shared = shared_card(self.models) if others else None
@@ -99,29 +103,32 @@ class Reliable:
         for skipped in call.begin():
             yield skipped
         hands_out = call.held is None
-        while True:
-            reached = False
-            if not call.is_refused():
-                problem: ModelError | None = None
-                chunks = call.model.stream(call.request)
-                try:
-                    async for chunk in chunks:
-                        if hands_out and type(chunk) is not Finished:
-                            reached = reached or type(chunk) is not Attempted
-                            yield chunk
-                        elif call.keep(chunk):
-                            yield chunk
-                except ModelError as error:
-                    problem = error
-                finally:
-                    await chunks.aclose()
-                call.ended(problem)
-            for told in await call.follow(reached=reached):
-                yield told
-            if call.over:
-                return
-            if call.wait_s is not None:
-                await self._sleep(call.wait_s)
+        try:
+            while True:
+                reached = False
+                if not call.is_refused():
+                    problem: ModelError | None = None
+                    chunks = call.model.stream(call.request)
+                    try:
+                        async for chunk in chunks:
+                            if hands_out and type(chunk) is not Finished:
+                                reached = reached or type(chunk) is not Attempted
+                                yield chunk
+                            elif call.keep(chunk):
+                                yield chunk
+                    except Exception as error:  # noqa: BLE001 - other people's models raise anything
+                        problem = raised_error(call.model.card.provider, call.model.card.name, error)
+                    finally:
+                        await chunks.aclose()
+                    call.ended(problem)
+                for told in await call.follow(reached=reached):
+                    yield told
+                if call.over:
+                    return
+                if call.wait_s is not None:
+                    await self._sleep(call.wait_s)
+        finally:
+            call.over_early()
 
     def wait_after(self, error: ModelError, failed: int) -> float | None:
         """Seconds to wait after this error, with ``failed`` waits behind us; None to give up."""
@@ -137,5 +144,8 @@ class Reliable:
 
 
 def _bare(model: Model) -> Model:
-    """The model itself, where another `Reliable` around it would only multiply the waits."""
+    """The model itself, with its settings, where another `Reliable` around it would only multiply the waits."""
+    if type(model) is Preset:
+        inner = _bare(model.model)
+        return model if inner is model.model else Preset(inner, model.settings)
     return model.model if type(model) is Reliable and model.is_plain else model

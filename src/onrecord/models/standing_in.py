@@ -31,6 +31,11 @@ async def stand_in(function: FallbackFunction, request: Request, error: ModelErr
         raise ModelError(f"the fallback {name!r} raised {type(problem).__name__}", provider="fallback") from problem
     if not chunks:
         raise ModelError(f"the fallback {name!r} gave nothing", provider="fallback")
+    held: tuple[object, ...] = chunks
+    if odd := next((one for one in held if not isinstance(one, Chunk)), None):
+        raise ModelError(f"the fallback {name!r} gave a {type(odd).__name__}, no chunk", provider="fallback")
+    if any(isinstance(chunk, Finished) for chunk in chunks[:-1]):
+        raise ModelError(f"the fallback {name!r} went on behind the end of its reply", provider="fallback")
     card = ModelCard(provider="fallback", model=name, protocol="fallback")
     last = chunks[-1]
     ended = last if isinstance(last, Finished) else Finished()

@@ -35,6 +35,9 @@ class Meaning(NamedTuple):
     hint: str = ""
 
 
+_WAIT = "try again, give it more time (silence_s=), or ask another model"
+
+
 class Wire(Protocol):
     """The connection a request went out on: whether it was reset, and with what."""
 
@@ -196,7 +199,7 @@ class Exchange:
         """What an exception of the client means. It is never quoted: its text may hold keys from the address."""
         if isinstance(problem, Silence):
             where = "in the middle of its answer" if status is not None else "before it answered"
-            kind, what, hint = Meaning("timeout", f"sent {problem.nothing} for {problem.seconds:g} s {where}")
+            kind, what, hint = Meaning("timeout", f"sent {problem.nothing} for {problem.seconds:g} s {where}", _WAIT)
         else:
             kind, what, hint = self._client.meaning(problem)
         return self.error(kind, what, hint=hint, status=status, started=started)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from operator import not_
 from typing import Protocol
 
 from onrecord.errors import ErrorKind, ModelError
@@ -98,15 +99,17 @@ class Reply:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def event_batches(
-        self, *, silence_s: float, progress_s: float = 300.0, max_event: int = 32 * MIB, limit: int | None = None
-    ) -> AsyncGenerator[list[bytes], None]:
+        self, *, silence_s: float, progress_s: float = 300.0, max_event: int = 32 * MIB, limit: int | None = None,
+        idle: Callable[[bytes], object] = not_,
+    ) -> AsyncGenerator[list[bytes], None]:  # fmt: skip
         """The ``data`` of the events, one list for each read from the network that completed any.
 
         Ends when the answer ends as HTTP says it should, and raises `ModelError` when it is cut, when nothing comes
         for ``silence_s``, when no event comes for ``progress_s`` though something does, when one event is over
-        ``max_event`` or the answer over ``limit`` (default: `LARGEST`). Events that came whole before a cut are
-        delivered first. The consumer's own time never counts. An event its sender marked as an error is an
-        `onrecord.net.sse.ErrorEvent`.
+        ``max_event`` or the answer over ``limit`` (default: `LARGEST`). Events for which ``idle`` holds (those without
+        data) are delivered and are no progress: they only say that the sender is still there. Events that came whole
+        before a cut are delivered first. The consumer's own time never counts. An event its sender marked as an error
+        is an `onrecord.net.sse.ErrorEvent`.
         """
         watch, stream = self._watch, self._response.content
         parser = EventParser(max_event)
@@ -117,19 +120,21 @@ class Reply:
         try:
             while True:
                 now = watch.since = clock()
-                if not progress:
-                    progress = now
+                progress = progress or now
                 piece = await read()
                 if not piece:
                     break
                 if (left := left - len(piece)) < 0:
                     raise self._too_large(most, started=started)  # noqa: TRY301 - told like a cut
-                if events := feed(piece):
-                    watch.since = progress = 0.0
-                    yield events
-                    started = True
+                events = feed(piece)
+                if not all(map(idle, events)):
+                    progress = 0.0
                 elif clock() - progress > progress_s:
                     raise Silence(progress_s, nothing="nothing but keep-alives")  # noqa: TRY301 - told like any silence
+                if events:
+                    watch.since = 0.0
+                    yield events
+                    started = True
             watch.stop()
             self._check_end(started=started)
             if events := parser.close():

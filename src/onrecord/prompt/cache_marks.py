@@ -45,7 +45,7 @@ LOOK_BACK = 64
 
 
 class CacheMarks(Struct, frozen=True, kw_only=True):
-    """Marks what the next request will begin with, for vendors that cache only what is marked.
+    """Marks what the next request will begin with, for vendors that cache what is marked (`ModelCard.cache_marks`).
 
     Marked are the tools, the longest beginning of the system text that is worth it, and the conversation so far. A text
     is worth it by its policy: ``always``, ``never``, or ``while_active`` (as long as the request has it), from
@@ -89,8 +89,11 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
         )  # fmt: skip
 
     async def _marked(self, turn: Turn, request: Request) -> Request:
-        if self.caching == "off" or not turn.state(CACHE_HITS).pays(request.model.card.name):
+        card = request.model.card
+        if self.caching == "off" or (card.cache_marks and not turn.state(CACHE_HITS).pays(card.name)):
             return _unmarked(request)
+        if not card.cache_marks:
+            return request
         system, tools = self._prefix(turn, request), bool(request.offers)
         head = HeadMarks(system=system, tools=tools, ttl=self.ttl) if system or tools else None
         return replace(request, view=replace(request.view, head=head, marks=boundaries(request)))
@@ -222,7 +225,7 @@ class CacheHitsFold:
         if not isinstance(body, ModelReplied) or not state.marked:
             return state
         usage = body.round.use.usage if body.round.use is not None else None
-        if usage is None or not usage.input_tokens:
+        if usage is None or usage.input_tokens <= 0:
             return state
         return replace(state, seen=(*state.seen, (usage.input_tokens, usage.cached_input_tokens))[-RECENT:])
 

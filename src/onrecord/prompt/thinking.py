@@ -8,9 +8,10 @@ from collections.abc import Callable
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from onrecord.errors import ConfigurationError, FeatureFailed, UnsupportedThinkingError
+from onrecord.errors import ConfigurationError, UnsupportedThinkingError
 from onrecord.jsonio import Json
 from onrecord.models.model import ModelCard
+from onrecord.models.refusing import THINKING_HINT
 from onrecord.models.request import Request
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import SLOTS, Hooks
@@ -37,8 +38,8 @@ class Thinking(_Budget, frozen=True, kw_only=True):
 
     Raises ConfigurationError for a budget that is no positive, finite number, or where nothing is asked;
     UnsupportedThinkingError for a model that does not think, and on models with budgets for one that is not whole, or
-    below the least that its card says. Where a model is chosen only later, the request fails with FeatureFailed
-    before it is sent.
+    below the least that its card says; while building where the model is known by then, else before the request is
+    sent. So does a setting beside it that a thinking model does not take, such as a temperature.
     """
 
     handler: Callable[[str], str] | UnsetType | None = UNSET
@@ -66,7 +67,7 @@ class Thinking(_Budget, frozen=True, kw_only=True):
 
     def hooks(self, spec: AgentSpec) -> Hooks:
         if spec.card is not None and (problem := self._unfit(spec.card)):
-            raise UnsupportedThinkingError(problem, hint=_HINT)
+            raise UnsupportedThinkingError(problem, provider=spec.card.provider, hint=THINKING_HINT)
         about: dict[str, Json] = {} if self.budget is None else {"budget": self.budget}
         if self.handler is not UNSET:
             about["handler"] = "none" if self.handler is None else "own"
@@ -81,7 +82,7 @@ class Thinking(_Budget, frozen=True, kw_only=True):
         if request.settings.thinking is not None or self.budget is None:
             return request
         if problem := self._unfit(request.model.card):
-            raise FeatureFailed(self.name, "request", problem, hint=_HINT)
+            raise UnsupportedThinkingError(problem, provider=request.model.card.provider, hint=THINKING_HINT)
         return replace(request, settings=replace(request.settings, thinking=math.ceil(self.budget)))
 
     def _unfit(self, card: ModelCard) -> str:
@@ -98,6 +99,3 @@ class Thinking(_Budget, frozen=True, kw_only=True):
 
 def _nothing(_words: str) -> str:
     return ""
-
-
-_HINT = "`onrecord models` says what each model can do; a card of your own may say otherwise"

@@ -6,12 +6,14 @@ A wire supplies a projection, a parser, the address of a request and the header 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from copy import copy
 from datetime import UTC, datetime
+from operator import not_
 from typing import ClassVar, Protocol, Self
 from urllib.parse import SplitResult, urlsplit
 
@@ -24,7 +26,8 @@ from onrecord.models.lanes import SLICE
 from onrecord.models.learned import Learned, proven, without_tools
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
-from onrecord.models.request import ProjectionIssue, Request, Wire
+from onrecord.models.refusing import cannot_be_sent
+from onrecord.models.request import Request, Wire
 from onrecord.net.transport import Reply, post
 from onrecord.providers.api_keys import Key, merged_headers
 
@@ -38,6 +41,7 @@ PROGRESS_S = 300.0
 TRAILING_S = 0.5
 """How long the end of the connection may come after the end of the reply; longer, and the connection is dropped."""
 ERROR_BYTES = 1 << 20
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 class StreamParser(Protocol):
@@ -79,6 +83,9 @@ class HttpModel(ABC):
     key_prefix: ClassVar[str] = "Bearer "
     ends_with: ClassVar[str] = "/v1"
     """How a base URL of this wire ends, for the hints of errors."""
+
+    keeps_alive: ClassVar[re.Pattern[bytes] | None] = None
+    """How an event begins with which a server only says that it is still there; None where it has comments for that."""
 
     def __init__(
         self,
@@ -134,7 +141,7 @@ class HttpModel(ABC):
         projection, shown = self._as_learned(request)
         wire = request.wire or projection.wire(shown)
         if wire.issues and (issues := wire.refusing(request.view)):
-            raise self._cannot_carry(issues)
+            raise cannot_be_sent(self._card, issues)
         headers = self._signed(await request.headers() if request.headers is not None else {})
         projection.sent(shown)
         provider, silence_s = self._card.provider, self._silence_s
@@ -150,7 +157,8 @@ class HttpModel(ABC):
                         yield chunk
                 else:
                     feed = parser.feed
-                    events = reply.event_batches(silence_s=silence_s, progress_s=self._progress_s)
+                    idle = not_ if self.keeps_alive is None else self.keeps_alive.match
+                    events = reply.event_batches(silence_s=silence_s, progress_s=self._progress_s, idle=idle)
                     async with aclosing(events) as batches:
                         async for batch in batches:
                             for data in batch:
@@ -198,6 +206,14 @@ class HttpModel(ABC):
                     provider=self._card.provider,
                     hint=self.key.hint,
                 )
+        # Found here, since an exception of whoever encodes it would hold the whole value.
+        if odd := next((name for name, value in headers.items() if _UNSENDABLE.search(value)), None):
+            raise ModelError(
+                f"{self._card.provider} cannot be asked: the header {odd!r} holds a character that it must not",
+                kind="invalid",
+                provider=self._card.provider,
+                hint="look for a line break in the key and the headers",
+            )
         return headers
 
     async def _refusal(self, reply: Reply) -> ModelError:
@@ -215,15 +231,6 @@ class HttpModel(ABC):
             body = b""
         return answer_error(
             self._card.provider, reply.status, reply.headers, body, now=datetime.now(UTC), key_hint=self.key.hint
-        )
-
-    def _cannot_carry(self, issues: Sequence[ProjectionIssue]) -> ModelError:
-        told = "; ".join(dict.fromkeys(issue.what for issue in issues[:5]))
-        return ModelError(
-            f"{self._card.name!r} cannot be sent this conversation: {told}",
-            kind="invalid",
-            provider=self._card.provider,
-            hint="choose a model that takes it, or leave it out of what is shown",
         )
 
     def __repr__(self) -> str:

@@ -172,7 +172,8 @@ class ModelRequested(Body, frozen=True, gc=False, kw_only=True, tag="model.reque
 class ModelAttempted(Body, frozen=True, gc=False, kw_only=True, tag="model.attempted"):
     """One attempt failed and another follows after ``wait_s`` seconds, possibly at another model.
 
-    ``feedback`` is what the next one is told besides the request that the receipt describes.
+    ``model`` is the one that failed, ``usage`` what it counted all the same. ``feedback`` is what the next one is told
+    besides the request that the receipt describes; ``left_out`` is what of that request the next model is not sent.
     """
 
     round: str
@@ -182,6 +183,8 @@ class ModelAttempted(Body, frozen=True, gc=False, kw_only=True, tag="model.attem
     wait_s: float = 0.0
     model: str = ""
     feedback: str = ""
+    usage: Usage | None = None
+    left_out: tuple[LeftMark, ...] = ()
 
 
 class ModelReplied(Body, frozen=True, gc=False, kw_only=True, tag="model.replied"):

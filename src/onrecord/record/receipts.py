@@ -60,9 +60,9 @@ class Receipt(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     ``units`` is the number of conversation units and ``own`` the first one of this brief; ``offers`` and ``shape``
     are digests of texts filed once as ``piece.filed``; ``stable_until`` counts the units whose bytes the previous
-    request already had. ``stand_ins``: media was shown by its words where the model takes none; ``degrade``: what it
-    cannot be sent was left out, and ``left_out`` says what that was. ``erased``: some of what it showed was erased, and
-    with that everything it said of history.
+    request already had (None: no request of this form is known, as after loading a session). ``stand_ins``: media was
+    shown by its words where the model takes none; ``degrade``: what it cannot be sent was left out, and ``left_out``
+    says what that was. ``erased``: some of what it showed was erased, and with that everything it said of history.
     """
 
     pieces: tuple[PieceMark, ...] = ()
@@ -81,5 +81,5 @@ class Receipt(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     choice: str = "auto"
     settings: Mapping[str, Json] = {}
     scope: str = ""
-    stable_until: int = 0
+    stable_until: int | None = None
     erased: bool = False

@@ -161,9 +161,9 @@ def _origins(walked: Iterable[Walked]) -> tuple[dict[str, str], dict[str, str]]:
         told = one.session.conversation.messages
         for message in told.since(told.shared_with(known)):
             # Imported messages name turns of their own; of all others some are filed by a later turn.
-            origin = origins.setdefault(message.id, one.entry.turn if imports else message.turn or one.entry.turn)
-            if origin != one.entry.turn:
-                filers.setdefault(message.id, one.entry.turn)
+            if message.id not in origins:  # else a change of history before it shows it again
+                origins[message.id] = one.entry.turn if imports else message.turn or one.entry.turn
+                filers[message.id] = one.entry.turn
         known, imports = told, False
     return origins, filers
 

@@ -11,6 +11,7 @@ from onrecord.conversation.inputs import Input, Said
 from onrecord.conversation.messages import Round
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import (
+    ModelAttempted,
     ModelReplied,
     ModelRequested,
     Pending,
@@ -48,12 +49,14 @@ class Names(Struct, frozen=True):
 def unquoted(body: Body, names: Names) -> Body:
     """The body without words of turns before its own.
 
-    A request loses what it showed of history, a reply the provider's own items, which may repeat anything, a feature's
-    silent question its whole reply, which may be a summary, and a message the preview of one that is not among
-    ``names``.
+    A request, and an attempt at it, loses what it showed of history, a reply the provider's own items, which may repeat
+    anything, a feature's silent question its whole reply, which may be a summary, and a message the preview of one that
+    is not among ``names``.
     """
     if isinstance(body, ModelRequested):
         return body if body.receipt is None else replace(body, receipt=_bare(body.receipt))
+    if isinstance(body, ModelAttempted):
+        return replace(body, left_out=()) if body.left_out else body
     if isinstance(body, ModelReplied) and body.purpose == "consult":
         return replace(body, round=Round(id=body.round.id, use=body.round.use))
     if isinstance(body, (ModelReplied, RoundSettled)):
@@ -74,7 +77,7 @@ def _unquoted(pending: Pending, names: Names) -> Pending:
 
 def _bare(receipt: Receipt) -> Receipt:
     return replace(
-        receipt, spans=(), swaps=(), marks=(), left_out=(), units=0, own=0, stable_until=0, carries="", erased=True
+        receipt, spans=(), swaps=(), marks=(), left_out=(), units=0, own=0, stable_until=None, carries="", erased=True
     )  # fmt: skip
 
 

@@ -162,6 +162,7 @@ def _requested(took: _Took, entry: Entry, body: ModelRequested) -> None:
 
 
 def _attempted(took: _Took, entry: Entry, body: ModelAttempted) -> _Line:
+    took.count(body.usage)
     about: _Fields = {"model": body.model, "error": body.error, "http_status": body.status, "attempt": body.attempt}
     return logging.WARNING, "model attempt failed", {**about, "wait_s": body.wait_s}
 

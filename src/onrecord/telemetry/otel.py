@@ -216,6 +216,7 @@ def _attempted(take: _Take, entry: Entry, body: ModelAttempted) -> None:
     about: Attributes = {genai.ERROR_TYPE: body.error, "onrecord.attempt": body.attempt, "onrecord.wait_s": body.wait_s}
     if body.status is not None:
         about["http.response.status_code"] = body.status
+    take.count(body.usage)
     span = take.rounds.get(body.round, take.span)
     span.add_event("onrecord.model.attempted", about, _ns(entry.at))
 

@@ -102,7 +102,7 @@ class ScriptedModel:
         self._had["speak"] += len(answers)
 
     def wire(self, request: Request, /) -> Wire:
-        return Wire(body=dumps(shown(request)), stable_until=0)
+        return Wire(body=dumps(shown(request)))
 
     async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
         self.requests.append(request)

@@ -11,6 +11,7 @@ from onrecord.conversation.messages import ContextMessage
 from onrecord.errors import FeatureFailed, ModelError, OnrecordError
 from onrecord.jsonio import is_json
 from onrecord.models.model import Model, scope_of
+from onrecord.models.refusing import cannot_be_sent
 from onrecord.models.request import (
     NO_SETTINGS,
     Offer,
@@ -28,7 +29,7 @@ from onrecord.tools.toolset import OfferContext
 from onrecord.turn.contained import fail
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import SLOTS, Rank, Stop
-from onrecord.turn.plan import Mounted, offer_of
+from onrecord.turn.plan import Mounted, offer_of, tools_of
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
@@ -53,18 +54,18 @@ def arranged(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     return tuple(sorted(pieces, key=lambda p: (_PLACES[p.place], p.rank)))
 
 
-def with_conditional(turn: Turn, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """With the instructions whose ``only_if`` holds now, in their places."""
+def with_conditional(turn: Turn, pieces: tuple[Piece, ...], action: int, budget: int) -> tuple[Piece, ...]:
+    """With the instructions whose ``only_if`` holds now, in their places, and templates as they read now."""
     if not turn.plan.conditional:
         return pieces
-    more = [i.piece() for i in turn.plan.conditional if _holds(turn, i)]
+    more = [p for i in turn.plan.conditional if _holds(turn, i) and (p := i.piece(action, budget)) is not None]
     return arranged((*pieces, *more)) if more else pieces
 
 
 def _holds(turn: Turn, instruction: Instruction) -> bool:
     """Whether a condition holds. One that raises does not, and the record says so."""
     try:
-        return instruction.only_if is not None and bool(instruction.only_if(turn))
+        return instruction.only_if is None or bool(instruction.only_if(turn))
     except Exception as error:  # noqa: BLE001 - a condition decides about its own text, not about the turn
         turn.note(Noted(by=instruction.name, text=f"only_if failed: {type(error).__name__}"))
         return False
@@ -99,8 +100,9 @@ async def offered(
     if not toolsets or allowed == ():
         return static
     context = OfferContext(
-        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data
-    )
+        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data,
+        active=frozenset().union(*(names(turn) for names in turn.plan.active)),
+    )  # fmt: skip
     names, more = {o.tool.id for o in static}, list(static)
     for toolset in toolsets:
         label = type(toolset).__name__
@@ -190,15 +192,27 @@ def _misfit(before: Request, after: Request) -> str:
                 return f"a span of units {span.start} to {span.stop}, where there are {units}"
             if not isinstance(span, (Span, ContextMessage)):
                 return "a view of something else than spans and messages"
-    if after.offers is not before.offers and not all(isinstance(offer, Offer) for offer in after.offers):
+    if after.offers is not before.offers and tools_of(after.offers) is None:
         return "an offer that is none"
-    if after.settings is not before.settings and not is_json(after.settings):
-        return "settings that JSON cannot hold"
+    if problem := _unset(before, after):
+        return problem
     if after.shape is not before.shape and not isinstance(after.shape, Shape):
         return "a shape that is none"
     if after.model is not before.model:
         _ = after.model.card.name
     return ""
+
+
+def _unset(before: Request, after: Request) -> str:
+    """What of the settings and headers is none."""
+    settings: object = after.settings
+    if settings is not before.settings:
+        if not isinstance(settings, Settings):
+            return "settings that are none"
+        if not is_json(settings):
+            return "settings that JSON cannot hold"
+    headers: object = after.headers
+    return "headers that are no function" if headers is not None and not callable(headers) else ""
 
 
 def _is_piece(piece: object) -> bool:
@@ -222,13 +236,7 @@ def wired(request: Request) -> Request:
         # An encoding error holds the whole text that it is about.
         raise _unwritten(request, error) from (None if isinstance(error, UnicodeError) else error)
     if issues:
-        what = ", ".join(sorted({issue.what for issue in issues}))
-        raise ModelError(
-            f"model {request.model.card.name!r} cannot be sent this conversation: {what}",
-            kind="invalid",
-            provider=request.model.card.provider,
-            hint="use a model whose wire carries it, or take it out of the conversation",
-        )
+        raise cannot_be_sent(request.model.card, issues)
     return replace(request, wire=wire)
 
 

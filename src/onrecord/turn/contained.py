@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NoReturn
 
-from onrecord.errors import FeatureFailed, TurnError
+from onrecord.errors import FeatureFailed, TurnError, UnsupportedThinkingError
 from onrecord.jsonio import writable
 
 __all__ = ("ends_take", "fail", "raised", "told")
@@ -50,7 +50,10 @@ def raised(error: BaseException) -> str:
 
 
 def fail(feature: str, moment: str, error: BaseException) -> NoReturn:
-    """FeatureFailed, where a failure can be no denial; a TurnError and what ends the take go through."""
-    if isinstance(error, TurnError) or ends_take(error):
+    """FeatureFailed, where a failure can be no denial.
+
+    A TurnError, a refusal to ask a model so, and what ends the take go through.
+    """
+    if isinstance(error, (TurnError, UnsupportedThinkingError)) or ends_take(error):
         raise error
     raise FeatureFailed(feature, moment, type(error).__name__) from error

@@ -9,6 +9,7 @@ import msgspec
 from onrecord.conversation.messages import Round
 from onrecord.errors import UsageError
 from onrecord.models.model import Model
+from onrecord.models.names import as_model
 from onrecord.models.request import Purpose, Settings
 from onrecord.record.kinds import ModelReplied
 from onrecord.session.quoting import CONSULTED
@@ -44,13 +45,13 @@ async def ask_silently(
     request = wired(got)
     requested = file_request(turn, request, round_id)
     heard = await listen(turn, request, round_id, (), live=False, where=where)
-    turn.count(heard.usage)
     turn.note(ModelReplied(round=heard.round, purpose=purpose), cause=requested.n, where=where)
     return heard.round
 
 
-async def consult(turn: Turn, query: Query[T], *, where: str, model: Model | None = None) -> T:
+async def consult(turn: Turn, query: Query[T], *, where: str, model: Model | str | None = None) -> T:
     """What `Turn.consult` does: the reply read by the query's shape."""
+    model = None if model is None else as_model(model)
     # By the question too: two features may choose one key, and must not read each other's replies.
     asked = (query.pieces, query.shape.name, query.shape.schema, query.carries_input, query.max_tokens)
     mark = f"{CONSULTED}{query.key}:{fingerprint(turn, (where, *asked, model.card.name if model else ''))}"

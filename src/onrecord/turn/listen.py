@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
@@ -19,7 +18,7 @@ from onrecord.conversation.outgoing import (
     TextDelta,
 )
 from onrecord.conversation.usage import ModelUse, Usage
-from onrecord.errors import ErrorKind, FeatureFailed, ModelError, OnrecordError
+from onrecord.errors import FeatureFailed, ModelError, OnrecordError
 from onrecord.jsonio import read_object, writable
 from onrecord.models.chunks import (
     Attempted,
@@ -32,15 +31,19 @@ from onrecord.models.chunks import (
     TextChunk,
     ThinkingChunk,
 )
+from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, TextFilter
 from onrecord.record.kinds import ModelAttempted, Noted
+from onrecord.record.receipts import LeftMark
 from onrecord.turn.askable import can_be_kept
+from onrecord.turn.citing import cited
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.turn import Turn
 
 __all__ = ("Heard", "heard_again", "listen", "release", "release_mark")
 
 Filters = Sequence[tuple[str, TextFilter]]
+Said = Text | Refusal | Thinking | CallRef
 
 BETWEEN = "\n\n"
 """What stands between two messages of a turn, in the conversation and in a stream."""
@@ -50,7 +53,10 @@ _KEPT = (Attempted, CitationChunk, Finished, NativeItem)
 
 
 class Heard(Struct, frozen=True, kw_only=True):
-    """A reply: its round, the text after filters, and the same with marks in place (empty when there are none)."""
+    """A reply: its round, the text after filters, and the same with marks in place (empty when there are none).
+
+    ``usage`` is what it cost, with the failed attempts before it.
+    """
 
     round: Round
     text: str
@@ -115,21 +121,22 @@ class _Ear:
 
     __slots__ = (
         "calls", "citations", "content", "filters", "finished", "items", "kind", "live", "lost", "natives", "request",
-        "texts", "thinks", "turn",
+        "spent", "texts", "thinks", "turn",
     )  # fmt: skip
 
     def __init__(self, turn: Turn, request: Request, filters: Filters, *, live: bool) -> None:
         self.turn, self.request, self.filters, self.live = turn, request, filters, live
         self.thinks = turn.plan.on_thinking
-        self.content: list[Text | Refusal | Thinking | CallRef] = []
+        self.content: list[Said] = []
         self.texts: list[str] = []
         self.kind: type[Text | Refusal | Thinking] = Text
         self.calls: list[tuple[str, str, str]] = []
         self.natives: list[Raw] = []
         self.lost: list[str] = []
-        self.citations: tuple[Citation, ...] = ()
+        self.citations: list[Citation] = []
         self.items: list[str | Mark] = []
         self.finished: Finished | None = None
+        self.spent: Usage | None = None
 
     def text(self, text: str, kind: type[Text | Refusal | Thinking]) -> None:
         if kind is not self.kind:
@@ -156,6 +163,12 @@ class _Ear:
         name, provider = self.request.model.card.name, self.request.model.card.provider
         told = f"model {name!r} gave a {type(chunk).__name__} whose fields are not of their types"
         return ModelError(told, kind="unknown", provider=provider)
+
+    def spend(self, usage: Usage | None) -> None:
+        """Adds what an attempt cost: a failed one at once, since the next may end the call."""
+        if usage is not None:
+            self.turn.count(usage)
+            self.spent = usage if self.spent is None else self.spent + usage
 
     def flush(self) -> None:
         if self.texts:
@@ -189,10 +202,12 @@ class _Ear:
             self.turn.note(
                 ModelAttempted(
                     round=rid, attempt=chunk.attempt, error=chunk.error, status=chunk.status, wait_s=chunk.wait_s,
-                    model=chunk.model, feedback=chunk.feedback,
+                    model=chunk.model, feedback=chunk.feedback, usage=chunk.usage,
+                    left_out=tuple(LeftMark(unit=issue.unit, what=issue.what) for issue in chunk.left_out),
                 ),
                 where=where,
             )  # fmt: skip
+            self.spend(chunk.usage)
         elif isinstance(chunk, CitationChunk):
             self.citations += chunk.citations
             if emit is not None:
@@ -205,7 +220,7 @@ class _Ear:
         card, ended = self.request.model.card, self.finished or Finished(finish="unknown")
         scope = ended.scope or self.request.scope
         if self.citations:
-            self.content = [Text(p.text, citations=self.citations) if type(p) is Text else p for p in self.content]
+            self.content = cited(self.content, self.citations)
         return Round(
             id=rid,
             content=tuple(self.content),
@@ -241,7 +256,7 @@ def _rewritten(turn: Turn, feature: str, rewrite: Callable[[str], object], words
 
 
 async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, live: bool, where: str = "main") -> Heard:
-    """Drains one reply. ModelError from the model; any other exception of a model becomes one."""
+    """Drains one reply and counts what it cost. ModelError from the model; any other exception of it becomes one."""
     ear = _Ear(turn, request, filters, live=live)
     began = turn.effects.now()
     take_text: Callable[[str, type[Text | Refusal | Thinking]], None] = ear.text
@@ -266,11 +281,9 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
         if ends_take(error):
             raise
         card = request.model.card
-        told = f"model {card.name!r} raised {type(error).__name__}"
-        kind: ErrorKind = "aborted" if isinstance(error, asyncio.CancelledError) else "unknown"
-        raise ModelError(told, kind=kind, provider=card.provider) from error
-    usage = ear.finished.usage if ear.finished else None
-    return _heard(settled, ear.items, usage, filtered=bool(filters))
+        raise raised_error(card.provider, card.name, error) from error
+    ear.spend(ear.finished.usage if ear.finished else None)
+    return _heard(settled, ear.items, ear.spent, filtered=bool(filters))
 
 
 def joined(items: Sequence[str | Mark]) -> tuple[Text | Mark, ...]:

@@ -14,7 +14,8 @@ from onrecord.conversation.log import Log
 from onrecord.conversation.messages import ContextMessage, Unit
 from onrecord.errors import UsageError
 from onrecord.jsonio import digest
-from onrecord.models.model import Model
+from onrecord.models.model import Model, scope_of
+from onrecord.models.names import as_model
 from onrecord.models.request import (
     NO_SETTINGS,
     HeadMarks,
@@ -30,6 +31,7 @@ from onrecord.models.request import (
     View,
     Wire,
 )
+from onrecord.models.rerouting import session_of
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import Erased, ModelRequested, PieceFiled
 from onrecord.record.receipts import HeadMark, LeftMark, PieceMark, Receipt, SpanMark, SwapMark
@@ -169,15 +171,18 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
     shape: str
     gaps: tuple[Gap, ...]
 
-    def request(self, model: Model) -> Request:
+    def request(self, model: Model | str) -> Request:
         """The request itself; ``model.wire`` makes the very bytes of it that the same model sent.
 
-        Its tools are described but cannot be run. UsageError when there are gaps.
+        That is the one it was composed for, or the one that answered in its place: for another model it is the request
+        as that one gets it, without what the first keeps natively. What an attempt was told besides is in its
+        ``model.attempted``. Its tools are described but cannot be run. UsageError when there are gaps.
         """
         if self.gaps:
             told = "; ".join(f"{gap.what}: {gap.why}" for gap in self.gaps)
             raise UsageError(f"the request at {self.seq} has gaps", hint=told)
-        receipt = self.receipt
+        receipt, model = self.receipt, as_model(model)
+        session = session_of(receipt.scope)
         specs = msgspec.json.decode(self.offers or "[]", type=list[ToolSpec])
         shape = msgspec.json.decode(self.shape, type=tuple[str, dict[str, Any]]) if self.shape else None
         return Request(
@@ -189,7 +194,8 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
                 head=None if receipt.head is None else _head(receipt.head), stand_ins=receipt.stand_ins,
                 degrade=receipt.degrade,
             ),
-            model=model, choice=receipt.choice, scope=receipt.scope,
+            model=model, choice=receipt.choice,
+            scope=receipt.scope if session is None else scope_of(model.card, session),
             offers=tuple(
                 Offer(tool=Tool(s.name, _not_here, s.description, parameters=s.schema), spec=s) for s in specs
             ),

@@ -33,7 +33,7 @@ from onrecord.errors import (
     UsageError,
 )
 from onrecord.models.model import Model
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model
 from onrecord.record.kinds import (
     Noted,
     Pending,
@@ -345,7 +345,7 @@ def _configure(turn: Turn) -> None:
         chosen = _called(turn, "model", plan.model)
         if not isinstance(chosen, str) and not hasattr(chosen, "card"):
             raise ConfigurationError(f"model= returned {type(chosen).__name__}, neither a name nor a model")
-        turn.model = model_named(chosen) if isinstance(chosen, str) else cast(Model, chosen)
+        turn.model = as_model(cast("str | Model", chosen))
         about["model"] = turn.model.card.name
     if callable(plan.instructions):
         said = _called(turn, "instructions", plan.instructions)

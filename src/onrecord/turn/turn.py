@@ -177,8 +177,11 @@ class Turn:
         self.ids += 1
         return f"{self.id}/{prefix}{self.ids - 1}"
 
-    async def consult(self, query: Query[T], *, where: str, model: Model | None = None) -> T:
-        """The only way a feature calls a model: one silent structured call, run by no hook. ModelError."""
+    async def consult(self, query: Query[T], *, where: str, model: Model | str | None = None) -> T:
+        """The only way a feature calls a model: one silent structured call, run by no hook. ModelError.
+
+        ``model`` is a model or its name; None: the model of the turn.
+        """
         from onrecord.turn.judge import consult
 
         return await consult(self, query, where=where, model=model)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.model import Model
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model
 from onrecord.models.request import Request, Span
 from onrecord.prompt.window.evicted import COMPACTED, SUMMARY_PLACE, Evicted, How
 from onrecord.prompt.window.past import Past, Shown, digest_at, past_of
@@ -77,8 +77,7 @@ class Compaction(_Limit, frozen=True, kw_only=True):
         return tokens(shown.chars) < self.max_tokens * self.threshold
 
     def hooks(self, spec: AgentSpec) -> Hooks:
-        held = self.model
-        model = model_named(held) if isinstance(held, str) else held
+        model = None if self.model is None else as_model(self.model)
         about: dict[str, Any] = {"max_tokens": self.max_tokens, "threshold": self.threshold, "keep": self.keep}
         if model is not None:
             about["model"] = model.card.name
@@ -104,7 +103,7 @@ async def _windowed(turn: Turn, request: Request, to: Compaction, model: Model |
         return request  # what is shown was chosen already
     past = await past_of(turn, request, to.keep, to.max_tool_result_chars)
     shown = past.whole()
-    if not to.fits(shown):
+    if not to.fits(shown) and turn.working.open is None:  # else a paused round is asked about, and nothing goes out
         past, shown = await _shortened(turn, request, past, to, model)
     if not shown.start and not shown.swaps:
         return request

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from msgspec import UNSET, DecodeError, Raw
+from msgspec import UNSET, Raw
 
 from onrecord.conversation.content import Citation
-from onrecord.jsonio import dumps, loads, read_object
+from onrecord.jsonio import UNREADABLE, dumps, kept, loads, read_object
+from onrecord.providers.anthropic.cards import NAMES
 from onrecord.providers.anthropic.message_events import Delta, Head, read_fields, read_head, read_source
 
 __all__ = ("Block",)
@@ -91,18 +92,18 @@ class Block:
         return _string(self._fields().get("thinking")) or "" if self.kind == "thinking" else ""
 
     def change(self, delta: Delta, data: bytes) -> bool:
-        """Everything but words; False for a change of a kind that nobody knows."""
+        """Everything but words; False for a change of a kind that nobody knows. May raise DecodeError."""
         if delta.signature is not None:
             self._signature = delta.signature
             return True
         if delta.citation is not UNSET:
-            self.cite(delta.citation)
+            self.cite(kept(delta.citation))
             return True
         if self.kind in _PORTABLE - {"compaction"}:
             return False
         for name, value in read_fields(read_fields(data)["delta"]).items():
             if name != "type":
-                self._changed.setdefault(name, []).append(value)
+                self._changed.setdefault(name, []).append(kept(value))
         return True
 
     def native(self, wire_id: str = "") -> bytes:
@@ -125,8 +126,10 @@ class Block:
         return dumps(fields)
 
     def can_return(self) -> bool:
-        """Whether the block could be sent back: a call must have an object for its arguments."""
-        return self.kind not in {"tool_use", "server_tool_use"} or read_object(self.arguments()) is not None
+        """Whether the block could be sent back: a call needs a name that is one, and an object for its arguments."""
+        if self.kind not in {"tool_use", "server_tool_use"}:
+            return True
+        return NAMES.fit(self.head.name or "") and read_object(self.arguments()) is not None
 
     def _is_changed(self, wire_id: str) -> bool:
         touched = self.parts or self._citations or self._changed or self._signature is not None
@@ -135,7 +138,7 @@ class Block:
     def _fields(self) -> dict[str, Raw]:
         try:
             return read_fields(self.raw)
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             return {}
 
 

@@ -8,11 +8,14 @@ from typing import Literal
 from msgspec import Struct
 
 from onrecord.models.model import ModelCard
+from onrecord.models.written_forms import Names
 
-__all__ = ("ANTHROPIC_URL", "PROTOCOL", "Rules", "Structured", "ThinkingMode", "anthropic_card", "rules_of")
+__all__ = ("ANTHROPIC_URL", "NAMES", "PROTOCOL", "Rules", "Structured", "ThinkingMode", "anthropic_card", "rules_of")
 
 PROTOCOL = "anthropic-messages"
 ANTHROPIC_URL = "https://api.anthropic.com/v1"
+
+NAMES = Names(most=128)
 
 ThinkingMode = Literal["none", "budget", "adaptive"]
 Structured = Literal["prompt", "native"]
@@ -73,6 +76,7 @@ def anthropic_card(
         least_thinking=1024,
         structured=structured,
         needs_tools_with_calls=True,
+        cache_marks=True,
         about="A model of Anthropic's, over its Messages service."
         if known
         else "A model behind the Messages protocol.",

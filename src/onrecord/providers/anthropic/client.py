@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from copy import copy
-from typing import cast
+from typing import ClassVar, cast
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.chunks import Chunk, CitationChunk, Finished, NativeItem, TextChunk
 from onrecord.models.model import Model, ModelCard
-from onrecord.models.request import Request
+from onrecord.models.request import HeaderSource, Request
 from onrecord.models.retry import Reliable
 from onrecord.providers.anthropic.cards import (
     ANTHROPIC_URL,
@@ -35,9 +35,12 @@ __all__ = ("VERSION", "AnthropicModel", "anthropic", "named")
 
 VERSION = "2023-06-01"
 BINDING = "thinking-binding-controls-2026-08-01"
+FILES = "files-api-2025-04-14"
 RESUMES = 5
 """How often a reply that pauses is continued."""
 _SERVER_TOOLS = frozenset({"tools", "mcp_servers", "container"})
+_STORED = b'"type":"file","file_id":'
+"""What no text of a body can hold, only a file that the vendor keeps: inside a text quotes are escaped."""
 _VERSIONED = re.compile(r"/v\d+\Z")
 
 
@@ -50,6 +53,7 @@ class AnthropicModel(HttpModel):
 
     key_header = "x-api-key"
     key_prefix = ""
+    keeps_alive: ClassVar[re.Pattern[bytes] | None] = re.compile(rb'\s*\{\s*"type"\s*:\s*"ping"')
 
     def __init__(
         self,
@@ -83,10 +87,21 @@ class AnthropicModel(HttpModel):
         return Parser(self._card.provider, resumes=self.resumes)
 
     def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
-        settings = request.settings
+        settings, wire = request.settings, request.wire or self.wire(request)
+        headers = self._with_files(request.headers) if _STORED in wire.body else request.headers
+        request = replace(request, wire=wire, headers=headers)
         if settings.search or _SERVER_TOOLS & settings.extra.keys():
             return self._resuming(request)
         return super().stream(request)
+
+    def _with_files(self, given: HeaderSource | None) -> HeaderSource:
+        """The headers of a request that shows a file which the vendor keeps: a beta of its own."""
+
+        async def headers() -> Mapping[str, str]:
+            own = await given() if given is not None else {}
+            return _with_betas({"anthropic-beta": FILES}, merged_headers(self._headers, own))
+
+        return headers
 
     async def _resuming(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """The reply, continued as often as its sender pauses: one text, one continuation, all that was used."""

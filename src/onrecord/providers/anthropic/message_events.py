@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from onrecord.conversation.usage import Usage
-from onrecord.jsonio import Json
+from onrecord.conversation.usage import Usage, counted
+from onrecord.jsonio import UNREADABLE, Json
 
 __all__ = (
     "DELTAS",
@@ -70,13 +70,13 @@ class Counts(Struct, gc=False):
         """The tokens counted, cached ones within the input; None where nobody counted."""
         if self.input_tokens is None and self.output_tokens is None:
             return None
-        cached, written = int(self.cache_read_input_tokens or 0), int(self.cache_creation_input_tokens or 0)
+        cached, written = counted(self.cache_read_input_tokens), counted(self.cache_creation_input_tokens)
         thought = self.output_tokens_details.thinking_tokens if self.output_tokens_details else None
         return Usage(
-            input_tokens=int(self.input_tokens or 0) + cached + written,
-            output_tokens=int(self.output_tokens or 0),
+            input_tokens=counted(self.input_tokens) + cached + written,
+            output_tokens=counted(self.output_tokens),
             cached_input_tokens=cached,
-            reasoning_tokens=int(thought or 0),
+            reasoning_tokens=counted(thought),
             cache_write_tokens=written,
         )
 
@@ -140,7 +140,7 @@ def read_head(raw: bytes | Raw) -> Head:
     """What tells a content block apart; empty where that cannot be read."""
     try:
         return _heads(raw)
-    except (DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return Head()
 
 
@@ -148,7 +148,7 @@ def read_source(raw: Raw) -> Source:
     """The page that a citation names; empty where that cannot be read."""
     try:
         return _sources(raw)
-    except (DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return Source()
 
 
@@ -156,7 +156,7 @@ def read_counts(raw: Raw) -> Counts:
     """The tokens counted so far; empty where that cannot be read."""
     try:
         return _counts(raw)
-    except (DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return Counts()
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import UNSET, DecodeError, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from onrecord.errors import ErrorKind, ModelError
-from onrecord.jsonio import loads
+from onrecord.jsonio import UNREADABLE, kept, loads, peek
 from onrecord.models.chunks import (
     CallChunk,
     Chunk,
@@ -19,6 +19,7 @@ from onrecord.models.chunks import (
     ThinkingChunk,
 )
 from onrecord.models.classify_errors import stream_error
+from onrecord.models.reply_errors import reply_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.anthropic.blocks import Block
 from onrecord.providers.anthropic.message_events import (
@@ -40,6 +41,7 @@ from onrecord.providers.anthropic.reply_blocks import Blocks, Odd
 
 __all__ = ("Parser",)
 
+FOREIGN = "sent an event that is not of its protocol"
 _DEPTH = 2
 """How many objects a piece of words ends with."""
 _CHUNK_OF: Mapping[str, type[TextChunk | ThinkingChunk]] = {"text": TextChunk, "thinking": ThinkingChunk}
@@ -88,7 +90,7 @@ class Parser:
             if data.count(b"}", len(bare)) == _DEPTH:
                 try:
                     words = read_string(bare[self._at :])
-                except (DecodeError, UnicodeDecodeError):  # not one string after all
+                except UNREADABLE:  # not one string after all
                     return self._read(data)
                 if not words:
                     return ()
@@ -103,18 +105,20 @@ class Parser:
         """The chunks of an answer that is one JSON object, from servers that do not stream. Raises ModelError."""
         try:
             message = read_message(body)
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             raise self._error("invalid", "sent an answer that is not of its protocol") from None
-        if message.type == "error" or message.error is not UNSET:
-            raise stream_error(self._provider, with_status(loads(body)), started=self.started)
+        if message.type == "error" or _is_told(message.error):
+            raise stream_error(self._provider, with_status(peek(body)), started=self.started)
         out: list[Chunk] = []
         try:
             self._begin(message)
             for index, raw in enumerate(message.content or ()):
-                self._start(index, bytes(raw), out)
+                self._start(index, bytes(kept(raw)), out)
                 self._stop(index, out)
         except Odd as odd:
             raise self._error("invalid", str(odd)) from None
+        except UNREADABLE:
+            raise self._error("invalid", "sent an answer that is not of its protocol") from None
         self._end(message.stop_reason)
         self.done = True
         return out
@@ -122,9 +126,7 @@ class Parser:
     def close(self) -> Sequence[Chunk]:
         """The rest: the continuation and the end. Raises ModelError when the reply is not whole."""
         if not self._finish or not self._blocks.are_whole:
-            raise self._error(
-                "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
-            )
+            raise self._error("network", "ended its stream early")
         finish, calls = self._finish, self._blocks.calls
         if finish == "length" and not self._length and not calls:
             raise self._silence()
@@ -148,6 +150,8 @@ class Parser:
             self._hear(event, data, out)
         except Odd as odd:
             raise self._error("invalid", str(odd)) from None
+        except UNREADABLE:  # something inside that was only skipped so far
+            raise self._error("invalid", FOREIGN) from None
         return out
 
     def _hear(self, event: Event, data: bytes, out: list[Chunk]) -> None:
@@ -155,7 +159,7 @@ class Parser:
             case "content_block_delta":
                 self._change(event, data, out)
             case "content_block_start" if event.content_block is not UNSET and event.index is not None:
-                self._start(event.index, bytes(event.content_block), out)
+                self._start(event.index, bytes(kept(event.content_block)), out)
             case "content_block_stop" if event.index is not None:
                 self._stop(event.index, out)
             case "message_start" if event.message is not None:
@@ -174,14 +178,14 @@ class Parser:
         reports = type(data) is ErrorEvent
         try:
             event = read_event(data)
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             if reports:
                 raise stream_error(self._provider, None, started=self.started) from None
             if (future := _unheard_of(data)) is None:
-                raise self._error("invalid", "sent an event that is not of its protocol") from None
+                raise self._error("invalid", FOREIGN) from None
             return future
-        if reports or event.type == "error" or (event.type is None and event.error is not UNSET):
-            raise stream_error(self._provider, with_status(loads(data)), started=self.started)
+        if reports or event.type == "error" or (event.type is None and _is_told(event.error)):
+            raise stream_error(self._provider, with_status(peek(data)), started=self.started)
         return event
 
     def _begin(self, message: Message) -> None:
@@ -265,9 +269,11 @@ class Parser:
         return self._error("invalid", f"used up the output cap before it said anything{told}", hint="raise max_tokens")
 
     def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
-        return ModelError(
-            f"{self._provider} {what}", kind=kind, provider=self._provider, started=self.started, hint=hint
-        )
+        return reply_error(self._provider, kind, what, started=self.started, hint=hint)
+
+
+def _is_told(error: Raw | UnsetType) -> bool:
+    return error is not UNSET and bytes(error) != b"null"
 
 
 def _search_begins(block: Block) -> SearchChunk | None:
@@ -293,6 +299,6 @@ def _unheard_of(data: bytes) -> Event | None:
     try:
         fields = read_fields(data)
         kind = loads(fields["type"])
-    except (DecodeError, UnicodeDecodeError, KeyError):
+    except (*UNREADABLE, KeyError):
         return None
     return Event(type=kind) if isinstance(kind, str) and kind not in _EVENTS else None

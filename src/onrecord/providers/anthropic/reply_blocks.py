@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from msgspec import Raw
 
@@ -20,12 +20,13 @@ class Odd(Exception):
 class Blocks:
     """The blocks of a reply in the order in which they began. Methods raise `Odd`."""
 
-    __slots__ = ("_all", "_at", "_calls")
+    __slots__ = ("_all", "_at", "_calls", "_times")
 
     def __init__(self) -> None:
         self._all: list[Block] = []
         self._at: dict[int, Block] = {}
         self._calls: dict[str, Block] = {}  # by the id that they have in the reply
+        self._times: dict[str, int] = {}
 
     def start(self, index: int, raw: bytes, offset: int) -> Block | None:
         """A new block; None for the same event twice."""
@@ -58,10 +59,9 @@ class Blocks:
         if not (name := block.head.name):
             raise Odd("sent a tool call without a name")
         given = wire = block.head.id or f"call_{len(self._calls)}"
-        times = 1
         while wire in self._calls:
-            times += 1
-            wire = f"{given}_{times}"
+            self._times[given] = self._times.get(given, 1) + 1  # counted on: a reply may repeat an id very often
+            wire = f"{given}_{self._times[given]}"
         self._calls[wire] = block
         return wire, name, block.arguments()
 
@@ -82,21 +82,20 @@ class Blocks:
         back: a ``refused`` reply, and one with a call whose arguments are cut, would be refused with every later
         request.
         """
-        blocks = self._all
+        blocks, known = self._all, {block.head.id for block in self._all}
         returns = not refused and all(block.can_return() for block in blocks)
         if not returns or all(block.is_plain for block in blocks):
-            return (), [told for block in blocks if (told := self._lost(block))]
+            return (), [told for block in blocks if (told := _lost(block, known))]
         ids = {id(block): wire for wire, block in self._calls.items()}
         items = [
-            NativeItem(raw=Raw(block.native(ids.get(id(block), ""))), lost=self._lost(block))
+            NativeItem(raw=Raw(block.native(ids.get(id(block), ""))), lost=_lost(block, known))
             for block in blocks
             if block.kind != "text" or not is_blank((block.head.text or "") + block.words())
         ]
         return items, []
 
-    def _lost(self, block: Block) -> str:
-        """What of a block has no portable form; the result of a call is told of with the call."""
-        asked = block.head.tool_use_id
-        if asked and any(other.head.id == asked for other in self._all):
-            return ""
-        return block.lost
+
+def _lost(block: Block, known: Container[str | None]) -> str:
+    """What of a block has no portable form; the result of a call of a ``known`` id is told of with the call."""
+    asked = block.head.tool_use_id
+    return "" if asked and asked in known else block.lost

@@ -14,7 +14,7 @@ from onrecord.models.lanes import Entries, Run
 from onrecord.models.model import ModelCard
 from onrecord.models.unit_bytes import UnitBytes, result_parts
 from onrecord.models.written_forms import arguments
-from onrecord.providers.anthropic.cards import PROTOCOL
+from onrecord.providers.anthropic.cards import NAMES, PROTOCOL
 from onrecord.providers.anthropic.content_blocks import block_of, is_blank, refused, replayable, text_block
 
 __all__ = (
@@ -87,7 +87,7 @@ class AnthropicUnits(UnitBytes):
         half = [] if is_blank(text) else [text_bytes(text)]
         half += (
             b'{"type":"tool_use","id":%b,"name":%b,"input":%b}'
-            % (dumps(wire), dumps(call.name), arguments(call).encode())
+            % (dumps(wire), dumps(NAMES.fitting(call.name)), arguments(call).encode())
             for wire, call in zip(ids, calls, strict=True)
         )
         return b",".join(half)

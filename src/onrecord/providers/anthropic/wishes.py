@@ -8,7 +8,7 @@ from typing import Any
 from onrecord.jsonio import Json
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Offer, Request, Settings
-from onrecord.providers.anthropic.cards import Rules
+from onrecord.providers.anthropic.cards import NAMES, Rules
 
 __all__ = ("OWN_FIELDS", "THINKING_LEAST", "Wishes", "is_forced", "wants_thinking")
 
@@ -44,7 +44,7 @@ class Wishes:
         output: dict[str, Json] = {}
         if isinstance(settings.thinking, str) and card.thinking == "adaptive" and wants_thinking(settings):
             output["effort"] = settings.thinking
-        if request.shape is not None and card.structured == "native":
+        if request.shape is not None and self.shapes(request):
             output["format"] = {"type": "json_schema", "schema": request.shape.schema}
         if thinks and (thinking := self._thinking(settings)):
             held["thinking"] = thinking
@@ -62,6 +62,11 @@ class Wishes:
         if request.settings.search:
             tools.append({"type": SEARCH_TYPE, "name": SEARCH})
         return tools
+
+    def shapes(self, request: Request) -> bool:
+        """Whether the vendor is asked to keep to a schema; else the model is, in words."""
+        card = self.card
+        return card.structured == "native" and (card.structured_with_tools or not (request.offers and card.tools))
 
     def _max_tokens(self, settings: Settings) -> int:
         cap = MAX_TOKENS if settings.max_tokens is None else settings.max_tokens
@@ -96,16 +101,17 @@ class Wishes:
             yield "a stop text that is blank: Messages takes none"
         yield from self._tool_refusals(request)
         yield from self._sampling_refusals(settings)
-        yield from self._thinking_refusals(request)
 
     def _tool_refusals(self, request: Request) -> Iterable[str]:
         card, search = self.card, request.settings.search
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
         if is_forced(request.choice):
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
             elif not self.rules.forced:
                 yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
-        if search and not (card.hosted_search and card.tools):
+        if search and card.tools and not card.hosted_search:
             yield f"a search of the provider's own: {card.name!r} has none"
         if search and any(offer.spec.name == SEARCH for offer in request.offers):
             yield f"a tool named {SEARCH!r} beside the provider's own search of that name"
@@ -113,6 +119,8 @@ class Wishes:
     def _sampling_refusals(self, settings: Settings) -> Iterable[str]:
         name, temperature, top_p = self.card.name, settings.temperature, settings.top_p
         if not self.rules.sampling:
+            if self._thinks(settings):
+                return  # told with the thinking
             for field, value in _sampling(settings):
                 if value not in {None, 1}:
                     yield f"{field} {value}: {name!r} takes no sampling settings"
@@ -122,7 +130,11 @@ class Wishes:
         if temperature is not None and top_p is not None and not self.rules.both:
             yield f"temperature and top_p at once: {name!r} takes one of them"
 
-    def _thinking_refusals(self, request: Request) -> Iterable[str]:
+    def _thinks(self, settings: Settings) -> bool:
+        return self.card.thinking != "none" and wants_thinking(settings)
+
+    def thinking_refusals(self, request: Request) -> Iterable[str]:
+        """Why this model cannot be asked to think in the way of this request."""
         settings, card = request.settings, self.card
         wanted = settings.thinking
         if wanted is None:
@@ -139,12 +151,11 @@ class Wishes:
                 f"thinking {wanted!r}: {card.name!r} takes a budget, a whole number of tokens of at least "
                 f"{THINKING_LEAST}"
             )
-        if self.rules.sampling:
-            for field, value in _sampling(settings):
-                if field == "top_p" and value is not None and 0.95 <= value <= 1:
-                    continue
-                if value is not None and (field == "top_k" or value != 1):
-                    yield f"{field} {value} with thinking: a model that thinks takes the default"
+        for field, value in _sampling(settings):
+            if self.rules.sampling and field == "top_p" and value is not None and 0.95 <= value <= 1:
+                continue
+            if value is not None and (field == "top_k" or value != 1):
+                yield f"{field} {value} with thinking: a model that thinks takes the default"
         if is_forced(request.choice) and self.rules.forced:
             yield f"a tool choice {request.choice!r} with thinking: a model that thinks chooses itself"
 

@@ -80,6 +80,7 @@ def google_card(model: str, *, base_url: str = GOOGLE_URL) -> tuple[ModelCard, D
         tools=not draws,
         hosted_search=found is not None and searches,
         thinking=thinking,
+        least_thinking=dialect.budget[0] if dialect.budget else 1,
         structured="prompt" if draws else "native",
         structured_with_tools=generation >= (3, 0),
         about="A model of Google's, over its Gemini API.",

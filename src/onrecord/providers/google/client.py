@@ -40,10 +40,14 @@ class GoogleModel(HttpModel):
         extra: Mapping[str, Json] | None = None,
     ) -> None:
         super().__init__(card, GoogleProjection(card, dialect, extra), key=key, headers=headers, silence_s=silence_s)
+        self._dialect, self._extra = dialect, extra
         self._url = f"{self._base}/{_path_of(card.model)}:streamGenerateContent?alt=sse"
 
     def address(self) -> str:
         return self._url
+
+    def projected(self, card: ModelCard, /) -> GoogleProjection:
+        return GoogleProjection(card, self._dialect, self._extra)
 
     def parser(self) -> Parser:
         return Parser(self._card.provider)

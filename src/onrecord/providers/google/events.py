@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from onrecord.conversation.usage import Usage
+from onrecord.conversation.usage import Usage, counted
 from onrecord.errors import ErrorKind
+from onrecord.jsonio import UNREADABLE
 
 __all__ = (
     "BREAKS", "FINISH_OF", "Candidate", "Event", "Feedback", "Part", "WordsCandidate", "WordsEvent", "read_event",
@@ -177,14 +178,14 @@ def read_usage(raw: Raw) -> Usage | None:
     """
     try:
         counts = _counts(raw)
-    except (DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     if counts.prompt_token_count is None and counts.candidates_token_count is None:
         return None
-    thought = int(counts.thoughts_token_count or 0)
+    thought = counted(counts.thoughts_token_count)
     return Usage(
-        input_tokens=int(counts.prompt_token_count or 0) + int(counts.tool_use_prompt_token_count or 0),
-        output_tokens=int(counts.candidates_token_count or 0) + thought,
-        cached_input_tokens=int(counts.cached_content_token_count or 0),
+        input_tokens=counted(counts.prompt_token_count) + counted(counts.tool_use_prompt_token_count),
+        output_tokens=counted(counts.candidates_token_count) + thought,
+        cached_input_tokens=counted(counts.cached_content_token_count),
         reasoning_tokens=thought,
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import DecodeError, Raw, Struct
+from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from onrecord.conversation.content import Citation
+from onrecord.jsonio import UNREADABLE
 
 __all__ = ("Grounding", "citations_of", "read_grounding")
 
@@ -54,7 +55,7 @@ def read_grounding(raw: Raw) -> Grounding | None:
     """The metadata of a candidate; None where it is empty or of another form, which costs sources and no reply."""
     try:
         held = _decode(raw)
-    except (DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     return held if held.web_search_queries or held.grounding_chunks or held.grounding_supports else None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec import DecodeError, Raw
+from msgspec import Raw
 
-from onrecord.jsonio import dumps, loads
+from onrecord.jsonio import dumps, kept, loads
 from onrecord.models.chunks import NativeItem
 from onrecord.providers.google.events import Part
 
@@ -44,12 +44,10 @@ class NativeParts:
         self._run.append(text)
 
     def part(self, raw: Raw, part: Part) -> None:
-        """A part that may be anything."""
-        try:
-            held = loads(raw)
-        except DecodeError:
-            held = None
-        if not isinstance(held, dict) or not held.keys() - _WORDS:  # what is no Unicode could not be stored
+        """A part that may be anything. DecodeError for one that could not be stored."""
+        own = kept(raw)  # a view would keep the whole event alive
+        held = loads(bytes(own))
+        if not held.keys() - _WORDS:
             if part.text:
                 self.words(part.text, bool(part.thought))
             return
@@ -58,8 +56,7 @@ class NativeParts:
         lost = "" if kinds & _PORTABLE or not kinds else _lost(kinds, part)
         self.shows = self.shows or bool(lost)
         self._needed = self._needed or held.keys() != {"functionCall"}
-        # A view would keep the whole event alive.
-        self._items.append(NativeItem(raw=Raw(bytes(raw)), lost=lost))
+        self._items.append(NativeItem(raw=own, lost=lost))
 
     def items(self) -> Sequence[NativeItem]:
         """All parts; none where the portable form says as much."""

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import UNSET, DecodeError, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ErrorKind, ModelError
-from onrecord.jsonio import Json, loads
+from onrecord.jsonio import UNREADABLE, peek
 from onrecord.models.chunks import (
     CallChunk,
     Chunk,
@@ -21,6 +21,7 @@ from onrecord.models.chunks import (
     ThinkingChunk,
 )
 from onrecord.models.classify_errors import stream_error
+from onrecord.models.reply_errors import reply_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.google.events import (
     BREAKS,
@@ -81,14 +82,14 @@ class Parser:
     def feed(self, data: bytes, /) -> Sequence[Chunk]:
         """The chunks of one event. Raises ModelError."""
         if type(data) is ErrorEvent:
-            raise stream_error(self._provider, _json(data), started=self.started)
+            raise stream_error(self._provider, peek(data), started=self.started)
         event = self._event(data)
         if event.usage_metadata is not UNSET:
             self._usage = event.usage_metadata  # each counts everything so far; only the last is read
         if not self._model and event.model_version:
             self._model = event.model_version
         if event.error is not UNSET and bytes(event.error) != b"null":
-            raise stream_error(self._provider, {"error": _json(bytes(event.error))}, started=self.started)
+            raise stream_error(self._provider, {"error": peek(bytes(event.error))}, started=self.started)
         out: list[Chunk] = []
         for candidate in event.candidates or ():
             if not candidate.index:
@@ -112,9 +113,7 @@ class Parser:
     def close(self) -> Sequence[Chunk]:
         """The rest: sources, the continuation and the end. Raises ModelError when the reply is not whole."""
         if not self._finish:
-            raise self._error(
-                "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
-            )
+            raise self._error("network", "ended its stream early")
         usage = read_usage(self._usage) if self._usage is not UNSET else None
         finish = FINISH_OF.get(self._finish, "unknown")
         if not self._said and not self._calls and not self._native.shows:
@@ -135,14 +134,14 @@ class Parser:
         """One event; a list with an error in it is how some failures come."""
         try:
             return read_words(data)
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             pass  # not words alone
         if data == self._called:
             return Event()
         try:
             return read_event(data)
-        except (DecodeError, UnicodeDecodeError):
-            held = _json(data)
+        except UNREADABLE:
+            held = peek(data)
         if isinstance(held, list) and held and isinstance(held[0], dict) and "error" in held[0]:
             raise stream_error(self._provider, held, started=self.started)
         raise self._error("invalid", "sent an event that is not of its protocol")
@@ -158,7 +157,7 @@ class Parser:
             return (body,)
         try:
             return [bytes(event) for event in read_list(body)]
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             raise self._error("invalid", "sent an answer that is not of its protocol") from None
 
     def _candidate(self, candidate: WordsCandidate | Candidate, out: list[Chunk]) -> None:
@@ -189,9 +188,9 @@ class Parser:
     def _part(self, raw: Raw, out: list[Chunk]) -> None:
         try:
             part = read_part(raw)
-        except (DecodeError, UnicodeDecodeError):
+            self._native.part(raw, part)
+        except UNREADABLE:
             raise self._error("invalid", "sent a part that is not of its protocol") from None
-        self._native.part(raw, part)
         if part.text:
             if part.thought:
                 out.append(ThinkingChunk(part.text))
@@ -224,7 +223,7 @@ class Parser:
         """An object on this wire: the white space in it is the server's and not the model's."""
         try:
             return msgspec.json.format(bytes(raw), indent=-1).decode()
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             raise self._error("invalid", "sent a tool call whose arguments are no Unicode") from None
 
     def _hosted(self, call: HostedCall, status: str, out: list[Chunk]) -> None:
@@ -252,13 +251,4 @@ class Parser:
         return self._error("overload", "sent an empty answer")
 
     def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
-        return ModelError(
-            f"{self._provider} {what}", kind=kind, provider=self._provider, started=self.started, hint=hint
-        )
-
-
-def _json(data: bytes) -> Json:
-    try:
-        return loads(data)
-    except DecodeError:
-        return None
+        return reply_error(self._provider, kind, what, started=self.started, hint=hint)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import DecodeError, Raw
+from msgspec import Raw
 
 from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.messages import Authority, Round, ToolCall
 from onrecord.conversation.render import instruction
-from onrecord.jsonio import Json, dumps, loads
+from onrecord.jsonio import Json, dumps
 from onrecord.models.lanes import Entries, Run
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
-from onrecord.models.request import Offer, Request, Settings, Shape
+from onrecord.models.request import Offer, Request, Settings
+from onrecord.models.request_tails import RequestTails
 from onrecord.models.unit_bytes import result_parts
+from onrecord.models.written_forms import Names, arguments, schema_text
 from onrecord.providers.google.cards import PROTOCOL, Dialect
 from onrecord.providers.google.media_parts import Media, in_results, media_part, opened
 from onrecord.providers.google.schema_subset import takeable
@@ -29,8 +31,8 @@ UNSIGNED = "skip_thought_signature_validator"
 MEDIA_BELOW = "[The result is the media below.]"
 MEDIA_OF_RESULTS = "[The media of the tool results above.]"
 MOST_STOPS = 5
+NAMES = Names(more="_-.:")
 _OWN_FIELDS = frozenset({"contents", "systemInstruction"})
-_TAILS = 64
 
 
 def wire_id_of(wire_id: str) -> str:
@@ -66,7 +68,7 @@ class GoogleProjection(Projection):
             card.images, card.audio, card.files, dialect.signs, dialect.results_hold_media, dialect.fetches, self._base,
         )  # fmt: skip
         self._system: tuple[tuple[str, ...], bytes] = ((), b"")
-        self._tails: dict[tuple[object, ...], tuple[object, bytes]] = {}
+        self._tails = RequestTails()
 
     # ---- units
 
@@ -86,7 +88,9 @@ class GoogleProjection(Projection):
             return said
         shown = [said] if said else []
         for wire, call in zip(ids, calls, strict=True):
-            asked: dict[str, Json] = {"functionCall": {"id": wire, "name": call.name, "args": _arguments(call)}}
+            asked: dict[str, Json] = {
+                "functionCall": {"id": wire, "name": NAMES.fitting(call.name), "args": Raw(arguments(call).encode())}
+            }
             if self.dialect.signs and call is calls[0]:  # Google signs the first of the calls made at once
                 asked["thoughtSignature"] = UNSIGNED
             shown.append(dumps(asked))
@@ -97,7 +101,7 @@ class GoogleProjection(Projection):
         below: list[Part] = []
         for wire, call in zip(ids, calls, strict=True):
             about: dict[str, Json] = {"id": named} if (named := wire_id_of(wire)) else {}
-            response = about | {"name": call.name} | self._response(result_parts(call), below)
+            response = about | {"name": NAMES.fitting(call.name)} | self._response(result_parts(call), below)
             told.append(dumps({"functionResponse": response}))
         runs: list[Run] = [(RESULT, b",".join(told))]
         if below:
@@ -147,15 +151,15 @@ class GoogleProjection(Projection):
 
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
         form = self._form_of(request)
-        if form == "prompt" and request.shape is not None:
-            system = [*system, _schema_text(request.shape)]
+        if form in {"json", "prompt"} and request.shape is not None:
+            system = [*system, schema_text(request.shape)]
         head, filled = self._head(system)
         if empty and not filled:
             kind, body = self.filler(leads=False)  # a request without contents is refused
             head += self.entries.opening[kind] + body + self.entries.end
         elif filled and not empty:
             head += b","
-        return head, self._tail(request, form)
+        return head, self._tails.of(request, self._fields, form)
 
     def _head(self, system: Sequence[str]) -> tuple[bytes, bool]:
         """Up to the contents, and whether there is one already: instructions, where a model has no place for them."""
@@ -172,20 +176,25 @@ class GoogleProjection(Projection):
         settings, card = request.settings, self.card
         for name in _OWN_FIELDS & settings.extra.keys():
             yield f"settings with an extra field {name!r}: the request itself decides it"
-        if not card.tools and request.choice not in {"auto", "none"}:
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
+        elif request.choice not in {"auto", "none"}:
             yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
         if settings.search and card.tools:
             if not card.hosted_search:
-                yield f"the provider's own search: {card.name!r} has none"
+                yield f"a search of the provider's own: {card.name!r} has none"
             elif request.offers and not self.dialect.search_with_tools:
-                yield f"the provider's own search beside tools: {card.name!r} takes one or the other"
+                yield f"a search of the provider's own beside tools: {card.name!r} takes one or the other"
         if settings.stop is not None and len(settings.stop) > MOST_STOPS:
             yield f"{len(settings.stop)} stop sequences: Google takes {MOST_STOPS}"
+
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
+        settings, card = request.settings, self.card
         if settings.thinking is not None and (why := why_not_thinking(settings.thinking, self.dialect)):
             yield f"thinking {settings.thinking!r}: {card.name!r} {why}"
 
     def _form_of(self, request: Request) -> str:
-        """How this request asks for its shape: natively, in the prompt, or not at all."""
+        """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
         if request.shape is None:
             return ""
         card, settings = self.card, request.settings
@@ -195,20 +204,8 @@ class GoogleProjection(Projection):
             return "prompt"
         return card.structured
 
-    def _tail(self, request: Request, form: str) -> bytes:
+    def _fields(self, request: Request, form: str) -> dict[str, Json]:
         offers = request.offers if self.card.tools else ()
-        key = (id(request.settings), id(request.shape), request.choice, *[id(offer.spec) for offer in offers])
-        if (seen := self._tails.get(key)) is not None:
-            return seen[1]
-        fields = self._fields(request, offers, form)
-        tail = b"]," + dumps(fields)[1:] if fields else b"]}"
-        if len(self._tails) >= _TAILS:
-            self._tails.clear()
-        # What the key names by id is kept with it, so that no id can come to mean something else.
-        self._tails[key] = ((request.settings, request.shape, [offer.spec for offer in offers]), tail)
-        return tail
-
-    def _fields(self, request: Request, offers: Sequence[Offer], form: str) -> dict[str, Json]:
         settings = request.settings
         extra = self.extra | dict(settings.extra)
         hosted: list[Json] = [{"googleSearch": {}}] if settings.search and self.card.tools else []
@@ -221,6 +218,8 @@ class GoogleProjection(Projection):
         generation = self._generation(settings)
         if request.shape is not None and form == "native":
             generation |= {"responseMimeType": "application/json", "responseJsonSchema": takeable(request.shape.schema)}
+        elif form == "json":
+            generation |= {"responseMimeType": "application/json"}
         told: dict[str, Json] = {
             "tools": hosted + ([{"functionDeclarations": [_function(offer) for offer in offers]}] if offers else []),
             "toolConfig": config | (extra.pop("toolConfig", None) or {}),
@@ -249,14 +248,6 @@ _KINDS: Mapping[type[Media], tuple[str, str]] = {
 }
 
 
-def _arguments(call: ToolCall) -> Raw:
-    """What the model wrote, where it is an object; another one is refused together with all that follows."""
-    try:
-        return Raw(call.raw_args.encode()) if isinstance(loads(call.raw_args), dict) else Raw(b"{}")
-    except DecodeError:
-        return Raw(b"{}")
-
-
 def _function(offer: Offer) -> dict[str, Json]:
     spec = offer.spec
     return {"name": spec.name, "description": spec.description, "parametersJsonSchema": takeable(spec.schema)}
@@ -266,10 +257,3 @@ def _calling(choice: str) -> dict[str, Json]:
     if choice == "none":
         return {"mode": "NONE"}
     return {"mode": "ANY"} | ({} if choice == "required" else {"allowedFunctionNames": [choice]})
-
-
-def _schema_text(shape: Shape[Any]) -> str:
-    return (
-        "Answer with one JSON object and nothing else. It must be valid against this JSON Schema:\n"
-        + dumps(shape.schema).decode()
-    )

@@ -17,9 +17,9 @@ def why_not_thinking(asked: str | int, dialect: Dialect) -> str:
     """Why a model cannot be asked to think so; empty when it can."""
     if asked in _OFF:
         thinks = dialect.levels or dialect.budget
-        return "thinks always" if thinks and not dialect.stops_thinking else ""
+        return "always thinks" if thinks and not dialect.stops_thinking else ""
     if not dialect.levels and dialect.budget is None:
-        return "does not think"
+        return "has none"
     if asked in _AUTO:
         return ""
     if isinstance(asked, str):

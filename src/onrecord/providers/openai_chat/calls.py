@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, DecodeError, Raw
+from msgspec import UNSET, Raw
 
-from onrecord.jsonio import Json, dumps, loads
+from onrecord.jsonio import Json, dumps, read_object
 from onrecord.models.chunks import CallChunk
+from onrecord.models.written_forms import NAMES
 from onrecord.providers.openai_chat.events import Call
 
 __all__ = ("CallParts",)
@@ -95,12 +96,9 @@ class CallParts:
         """Whether a call carries a field that its vendor wants back."""
         return any(parts.extra is not None for parts in self._calls)
 
-    def are_objects(self) -> bool:
-        """Whether the arguments of every call are a JSON object."""
-        try:
-            return all(isinstance(loads(call.raw_args), dict) for call in self.finished())
-        except DecodeError:
-            return False
+    def can_return(self) -> bool:
+        """Whether the vendor would take every call back: its name is one, and its arguments are a JSON object."""
+        return all(NAMES.fit(call.name) and read_object(call.raw_args) is not None for call in self.finished())
 
     def native(self) -> list[Json]:
         """The calls as they go into a message."""

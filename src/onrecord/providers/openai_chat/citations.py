@@ -43,12 +43,12 @@ def _listed(sources: object) -> tuple[Citation, ...]:
 
 def searched(executed: object) -> tuple[Citation, ...]:
     """What the vendor's own searches found."""
-    found: tuple[Citation, ...] = ()
+    found: list[Citation] = []
     for held in executed if isinstance(executed, list) else ():
         results = held.get("search_results") if isinstance(held, dict) else None
         if isinstance(results, dict):
             found += _listed(results.get("results"))
-    return found
+    return tuple(found)
 
 
 def _source(held: object, first: str = "", last: str = "") -> Citation | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from onrecord.conversation.usage import Usage
+from onrecord.conversation.usage import Usage, counted
+from onrecord.jsonio import UNREADABLE
 
 __all__ = ("FINISH_OF", "Call", "Choice", "Delta", "Event", "Function", "read_event", "read_string", "read_usage")
 
@@ -33,7 +34,8 @@ class Delta(Struct, gc=False):
     """What an event adds to the reply; in an answer that is no stream, all of it.
 
     ``content`` is a list of typed pieces on some wires. Vendors put reasoning in either of two fields. Sources of the
-    text are ``annotations``, or what searches found that the vendor ran (``executed_tools``).
+    text are ``annotations``, or what searches found that the vendor ran (``executed_tools``). ``images`` and ``audio``
+    are of the model's own making.
     """
 
     content: str | list[dict[str, Any]] | None = None
@@ -44,6 +46,8 @@ class Delta(Struct, gc=False):
     reasoning_details: list[dict[str, Any]] | None = None
     annotations: list[dict[str, Any]] | None = None
     executed_tools: Any = None
+    images: Any = None
+    audio: Any = None
 
 
 class Choice(Struct, gc=False):
@@ -112,16 +116,16 @@ def read_usage(raw: Raw) -> Usage | None:
     """The tokens counted; None where nothing was counted, or nothing that can be read."""
     try:
         counts = _counts(raw)
-    except DecodeError:
+    except UNREADABLE:
         return None
     if counts.prompt_tokens is None and counts.completion_tokens is None:
         return None
     prompted, completed = counts.prompt_tokens_details, counts.completion_tokens_details
     cached = prompted.cached_tokens if prompted and prompted.cached_tokens else counts.prompt_cache_hit_tokens
-    reasoning = int(completed.reasoning_tokens or 0) if completed else 0
-    given, written = int(counts.prompt_tokens or 0), int(counts.completion_tokens or 0)
+    reasoning = counted(completed.reasoning_tokens) if completed else 0
+    given, written = counted(counts.prompt_tokens), counted(counts.completion_tokens)
     if reasoning and counts.total_tokens == given + written + reasoning:
         written += reasoning  # some vendors count what is thought apart from what is said; it is paid for all the same
     return Usage(
-        input_tokens=given, output_tokens=written, cached_input_tokens=int(cached or 0), reasoning_tokens=reasoning
+        input_tokens=given, output_tokens=written, cached_input_tokens=counted(cached), reasoning_tokens=reasoning
     )

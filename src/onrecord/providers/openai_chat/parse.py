@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET, DecodeError, Raw
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ErrorKind, ModelError
-from onrecord.jsonio import Json, dumps, loads
+from onrecord.jsonio import UNREADABLE, Json, dumps, kept, peek
 from onrecord.models.chunks import CallChunk, Chunk, CitationChunk, Finished, NativeItem, TextChunk, ThinkingChunk
 from onrecord.models.classify_errors import stream_error
+from onrecord.models.reply_errors import reply_error
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_chat.calls import CallParts
 from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.citations import annotated, fresh, named_by, searched
 from onrecord.providers.openai_chat.events import FINISH_OF, Delta, Event, read_event, read_string, read_usage
+from onrecord.providers.openai_chat.extras import Extras
+from onrecord.providers.openai_chat.unread import Unread
 
 __all__ = ("Parser",)
 
@@ -38,8 +41,8 @@ class Parser:
     """
 
     __slots__ = (
-        "_before", "_calls", "_cited", "_dialect", "_finish", "_kept", "_matched", "_model", "_provider", "_refused",
-        "_said", "_seen", "_shape", "_tries", "_usage", "done", "started",
+        "_before", "_calls", "_cited", "_dialect", "_extras", "_finish", "_matched", "_model", "_provider", "_refused",
+        "_said", "_seen", "_shape", "_tries", "_unread", "_usage", "done", "started",
     )  # fmt: skip
 
     def __init__(self, provider: str, dialect: Dialect) -> None:
@@ -47,8 +50,9 @@ class Parser:
         self.done = False
         self.started = False
         self._said: list[TextChunk] = []
-        self._kept: dict[str, Json] = {}  # extra fields that the vendor wants back
+        self._extras: Extras | None = None  # fields that the vendor wants back
         self._cited: set[str] = set()
+        self._unread = Unread()
         self._calls = CallParts()
         self._finish = ""
         self._usage: Usage | None = None
@@ -70,7 +74,7 @@ class Parser:
                 if end > start and (_is_pad(data, end + len(tail)) if padded else data.endswith(tail)):
                     try:
                         text = read_string(data[start : end + 1])
-                    except (DecodeError, UnicodeDecodeError):  # not one string after all
+                    except UNREADABLE:  # not one string after all
                         return self._feed(data)
                     self._matched += 1
                     if not text:
@@ -88,7 +92,7 @@ class Parser:
             self._shape = None
             return ()
         if type(data) is ErrorEvent:
-            raise self._reported(data)
+            raise stream_error(self._provider, peek(data), started=self.started)
         if data == self._before and _is_once(data):
             return ()
         self._before = data
@@ -109,16 +113,14 @@ class Parser:
     def close(self) -> Sequence[Chunk]:
         """The rest: calls, the continuation and the end. Raises ModelError when the reply is not whole."""
         if not self.done and not self._finish:
-            raise self._error(
-                "network", "ended its stream early", hint="try again; whether this reply was paid for is not known"
-            )
+            raise self._error("network", "ended its stream early")
         calls = self._calls.finished()
         if any(not call.name for call in calls):
             raise self._error("invalid", "sent a tool call without a name")
         spoke = bool(self._said)
         if not self._seen and not spoke and not calls:
             raise self._error("overload", "sent an empty answer")
-        if self._finish == "length" and not spoke and not calls:
+        if self._finish == "length" and not spoke and not calls and not self._unread:
             thought = f" ({self._usage.reasoning_tokens} tokens went to reasoning)" if self._usage else ""
             raise self._error(
                 "invalid", f"used up the output cap before it said anything{thought}", hint="raise max_tokens"
@@ -126,7 +128,8 @@ class Parser:
         out: list[Chunk] = [*calls]
         if item := self._native(calls):
             out.append(item)
-        out.append(Finished(finish=self._how(calls), usage=self._usage, model=self._model))
+        lost = self._unread.lost() if self._unread else ()
+        out.append(Finished(finish=self._how(calls), usage=self._usage, model=self._model, lost=lost))
         return out
 
     # ---- one event
@@ -134,13 +137,13 @@ class Parser:
     def _read(self, data: bytes) -> Sequence[Chunk]:
         try:
             event = read_event(data)
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             raise self._error("invalid", "sent an event that is not of its protocol") from None
         error = event.error
         if error is not UNSET and bytes(error) != b"null":
-            raise stream_error(self._provider, {"error": loads(error)}, started=self.started)
+            raise stream_error(self._provider, {"error": peek(bytes(error))}, started=self.started)
         if event.object == "error" or event.type == "error":
-            raise stream_error(self._provider, loads(data), started=self.started)
+            raise stream_error(self._provider, peek(data), started=self.started)
         if event.model and not self._model:
             self._model = event.model
         if event.usage is not UNSET and (usage := read_usage(event.usage)) is not None:
@@ -179,6 +182,8 @@ class Parser:
                 self._calls.add(call)
         if delta.annotations and (citations := annotated(delta.annotations)):
             out.append(CitationChunk(citations))
+        if delta.images or delta.audio:
+            self._unread.media(delta)
         if delta.executed_tools and (citations := fresh(searched(delta.executed_tools), self._cited)):
             out.append(CitationChunk(citations))
 
@@ -187,23 +192,22 @@ class Parser:
             self._text(TextChunk(piece), out)
         elif isinstance(text := piece.get("text"), str) and text:
             self._text(TextChunk(text), out)
-        elif isinstance(thinking := piece.get("thinking"), list):
-            texts = (one.get("text") for one in thinking if isinstance(one, dict))
+        elif isinstance(thinking := piece.get("thinking"), (list, str)):
+            texts = (one.get("text") if isinstance(one, dict) else one for one in thinking)
             if thought := "".join(one for one in texts if isinstance(one, str)):
                 out.append(ThinkingChunk(thought))
+        elif piece.get("type") != "text":
+            self._unread.piece(len(self._said), piece)
 
     def _text(self, chunk: TextChunk, out: list[Chunk]) -> None:
         self._said.append(chunk)
         out.append(chunk)
 
     def _keep(self, delta: Delta) -> None:
-        kept = self._kept
-        for name in self._dialect.keeps:
-            value = getattr(delta, name, None)
-            if isinstance(value, str):
-                kept[name] = kept.get(name, "") + value
-            elif isinstance(value, list):
-                _merge(kept.setdefault(name, []), value)
+        if self._dialect.keeps:
+            extras = self._extras = self._extras or Extras()
+            for name in self._dialect.keeps:
+                extras.add(name, getattr(delta, name, None))
 
     def _end(self, reason: str) -> None:
         if reason in {"insufficient_system_resource", "network_error"}:
@@ -224,29 +228,22 @@ class Parser:
 
     def _native(self, calls: Sequence[CallChunk]) -> NativeItem | None:
         """The reply as one message with the vendor's extra fields; None where the portable form says as much."""
-        kept = {name: value for name, value in self._kept.items() if value} if self._kept else {}
+        extras = {} if self._extras is None else self._extras.fields()
         signed = bool(calls) and self._calls.has_extras
-        if not (signed or (kept and (calls or self._dialect.keeps_all))):
+        if not (signed or self._unread or (extras and (calls or self._dialect.keeps_all))):
             return None
-        if self._refused or not self._calls.are_objects():
+        if self._refused or not self._calls.can_return():
             return None
-        message: dict[str, Json] = {"role": "assistant", "content": "".join(chunk.text for chunk in self._said)}
-        message |= kept
+        message: dict[str, Json] = {"role": "assistant"} | self._unread.fields(self._said) | extras
         if calls:
             message["tool_calls"] = self._calls.native()
-        return NativeItem(raw=Raw(dumps(message)))
-
-    def _reported(self, data: bytes) -> ModelError:
         try:
-            held = loads(data)
-        except DecodeError:
-            held = None
-        return stream_error(self._provider, held, started=self.started)
+            return NativeItem(raw=kept(dumps(message)))
+        except UNREADABLE:
+            raise self._error("invalid", "sent extra fields that cannot be kept") from None
 
     def _error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
-        return ModelError(
-            f"{self._provider} {what}", kind=kind, provider=self._provider, started=self.started, hint=hint
-        )
+        return reply_error(self._provider, kind, what, started=self.started, hint=hint)
 
     # ---- the short way
 
@@ -276,7 +273,7 @@ def _same(data: bytes, text: str, probe: bytes) -> bool:
     """Whether the probe says `_PROBE` where the event says ``text``, both say nothing else, and are otherwise equal."""
     try:
         said, probed = read_event(data), read_event(probe)
-    except DecodeError:
+    except UNREADABLE:
         return False
     return _only_text(said) == text and _only_text(probed) == _PROBE and _blank(said) == _blank(probed)
 
@@ -287,7 +284,9 @@ def _only_text(event: Event) -> str | None:
         return None
     if delta.refusal or delta.tool_calls or delta.reasoning_content or delta.reasoning:
         return None
-    if delta.reasoning_details or delta.annotations or delta.executed_tools or not isinstance(delta.content, str):
+    if delta.reasoning_details or delta.annotations or delta.executed_tools or delta.images or delta.audio:
+        return None
+    if not isinstance(delta.content, str):
         return None
     return delta.content
 
@@ -310,23 +309,3 @@ def _is_once(data: bytes) -> bool:
     """
     at = data.rfind(_PAD)
     return at >= 0 and len(data) - at - len(_PAD) >= _TELLING and _is_pad(data, at + len(_PAD))
-
-
-def _merge(kept: list[Json], more: list[Json]) -> None:
-    """Adds streamed pieces of structured reasoning; consecutive pieces of one block become one."""
-    for piece in more:
-        last = kept[-1] if kept else None
-        if isinstance(last, dict) and isinstance(piece, dict) and _one_block(last, piece):
-            for name, value in piece.items():
-                if name in {"text", "summary", "data", "signature"} and isinstance(value, str):
-                    last[name] = (last.get(name) or "") + value
-                elif value is not None:
-                    last[name] = value
-        else:
-            kept.append(dict(piece) if isinstance(piece, dict) else piece)
-
-
-def _one_block(last: dict[str, Json], piece: dict[str, Json]) -> bool:
-    if last.get("type") != piece.get("type") or last.get("index") != piece.get("index"):
-        return False
-    return piece.get("id") in {None, last.get("id")} and "encrypted" not in str(piece.get("type"))

@@ -15,8 +15,9 @@ from onrecord.models.lanes import Run
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
+from onrecord.models.request_tails import RequestTails
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
@@ -24,9 +25,10 @@ __all__ = ("ChatProjection", "is_strict")
 ITEM = "item"
 MEDIA_BELOW = "[The result is the media below.]"
 MEDIA_OF_RESULTS = "[The media of the tool results above.]"
+OFF = frozenset({"none", "off", 0})
+"""Words for no thinking."""
 _OWN_FIELDS = frozenset({"model", "messages", "stream"})
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_TAILS = 64
 
 
 class ChatProjection(Projection):
@@ -41,16 +43,15 @@ class ChatProjection(Projection):
         self.profile = (card.arrays, card.images, card.audio, card.files, dialect.developer, dialect.one_system)
         self._head = b'{"model":' + dumps(card.model) + b',"messages":['
         self._system: tuple[tuple[str, ...], bytes] = ((), b"")
-        self._tails: dict[tuple[object, ...], tuple[object, bytes]] = {}
+        self._tails = RequestTails()
 
     # ---- units
 
     def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
         if len(parts) == 1 and type(part := parts[0]) is Text:
             return ((ITEM, b'{"role":"user","content":' + dumps(part.text) + b"}"),)
-        if not parts:
-            return ()
-        return ((ITEM, dumps({"role": "user", "content": self._content(parts)})),)
+        content = self._content(parts) if parts else []
+        return () if content == [] else ((ITEM, dumps({"role": "user", "content": content})),)
 
     def context(self, authority: Authority, text: str, /) -> Run:
         if authority == "data":
@@ -73,7 +74,11 @@ class ChatProjection(Projection):
         if not calls:
             return b'{"role":"assistant","content":' + dumps(said) + b"}" if said else b""
         asked = [
-            {"id": wire, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}}
+            {
+                "id": wire,
+                "type": "function",
+                "function": {"name": NAMES.fitting(call.name), "arguments": arguments(call)},
+            }
             for wire, call in zip(ids, calls, strict=True)
         ]
         return dumps({"role": "assistant", "content": said, "tool_calls": asked})
@@ -133,9 +138,9 @@ class ChatProjection(Projection):
         form = self._form_of(request)
         if form in {"json", "prompt"} and request.shape is not None:
             system = [*system, schema_text(request.shape)]
-        tail = self._tail(request, form)
-        if not system:
-            return self._head, tail
+        tail = self._tails.of(request, self._fields, form)
+        if not system:  # a request without messages is refused
+            return self._head + self.filler(leads=False)[1] if empty else self._head, tail
         texts, message = tuple(system), self._system
         if message[0] != texts:
             body = b'{"role":"system","content":' + dumps("\n\n".join(texts)) + b"}"
@@ -146,13 +151,21 @@ class ChatProjection(Projection):
         for name in _OWN_FIELDS & request.settings.extra.keys():
             yield f"settings with an extra field {name!r}: the request itself decides it"
         card = self.card
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
         if request.choice not in {"auto", "none"}:
             if not card.tools:
                 yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
             elif not self.dialect.forces:
-                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call one"
+                yield f"a tool choice {request.choice!r}: {card.name!r} cannot be made to call a tool"
         if request.settings.search and card.tools and not (card.hosted_search and self.dialect.search):
-            yield f"hosted search: {card.name!r} has none over Chat Completions"
+            yield f"a search of the provider's own: {card.name!r} has none over Chat Completions"
+
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
+        # Where there is a field for it the server decides, since of unknown models nothing is known.
+        thinking = request.settings.thinking
+        if thinking is not None and self.dialect.thinking is None:
+            yield from _thinking_refusals(self.card, thinking)
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -162,20 +175,8 @@ class ChatProjection(Projection):
             return "prompt"
         return self.card.structured
 
-    def _tail(self, request: Request, form: str) -> bytes:
+    def _fields(self, request: Request, form: str) -> dict[str, Json]:
         offers = request.offers if self.card.tools else ()
-        key = (id(request.settings), id(request.shape), request.choice, *[id(offer.spec) for offer in offers])
-        if (seen := self._tails.get(key)) is not None:
-            return seen[1]
-        body = self._fields(request, offers, form)
-        tail = b"]," + dumps(body)[1:]
-        if len(self._tails) >= _TAILS:
-            self._tails.clear()
-        # What the key names by id is kept with it, so that no id can come to mean something else.
-        self._tails[key] = ((request.settings, request.shape, [offer.spec for offer in offers]), tail)
-        return tail
-
-    def _fields(self, request: Request, offers: Sequence[Offer], form: str) -> dict[str, Json]:
         fields: dict[str, Json] = {}
         search = self.dialect.search if request.settings.search and self.card.tools and self.card.hosted_search else {}
         if offers and request.choice == "none" and not self.dialect.forces:
@@ -208,26 +209,19 @@ class ChatProjection(Projection):
             self.dialect.seed: settings.seed,
         }
         if settings.thinking is not None:
-            said |= self._thinking(settings.thinking)
+            said |= _thinking(self.dialect, settings.thinking)
         elif self.dialect.quiet:
-            said |= self._thinking("none")
+            said |= _thinking(self.dialect, "none")
         return {name: value for name, value in said.items() if value is not None}
 
-    def _thinking(self, thinking: str | int) -> dict[str, Json]:
-        wanted = thinking not in {"none", "off", 0}
-        match self.dialect.thinking:
-            case "effort" if isinstance(thinking, str):
-                return {"reasoning_effort": thinking}
-            case "reasoning" if isinstance(thinking, int):
-                return {"reasoning": {"max_tokens": thinking} if wanted else {"enabled": False}}
-            case "reasoning":
-                return {"reasoning": {"effort": thinking} if wanted else {"enabled": False}}
-            case "switch_effort" if wanted and isinstance(thinking, str):
-                return {"thinking": {"type": "enabled"}, "reasoning_effort": thinking}
-            case "switch" | "switch_effort":
-                return {"thinking": {"type": "enabled" if wanted else "disabled"}}
-            case _:
-                return {}
+
+def _thinking_refusals(card: ModelCard, thinking: str | int) -> Iterable[str]:
+    """Of a model that nothing about it can be told. One that thinks in any case does what it is asked to."""
+    thinks, wanted = card.thinking != "none", thinking not in OFF
+    if wanted and not thinks:
+        yield f"thinking: {card.name!r} has none"
+    if thinks and not wanted:
+        yield f"thinking turned off: {card.name!r} always thinks"
 
 
 # ---- parts --------------------------------------------------------------------------------------------------------
@@ -250,10 +244,9 @@ def _part(part: Part) -> dict[str, Json]:
 
 
 def _file(part: File) -> dict[str, Json]:
-    held: dict[str, Json] = {"filename": part.name} if part.name else {}
     if part.file_id is not None:
-        return held | {"file_id": part.file_id}
-    return {"file_data": data_url(part.data or b"", part.media or "application/pdf")} | held
+        return ({"filename": part.name} if part.name else {}) | {"file_id": part.file_id}
+    return {"file_data": data_url(part.data or b"", part.media or "application/pdf"), "filename": file_name(part)}
 
 
 def _without_array(item: bytes) -> bytes:
@@ -279,3 +272,23 @@ def _json_schema(shape: Shape[Any]) -> dict[str, Json]:
     strict = is_strict(shape.schema)
     held = {"name": name, "schema": shape.schema, "strict": strict}
     return {"type": "json_schema", "json_schema": held}
+
+
+def _thinking(dialect: Dialect, thinking: str | int) -> dict[str, Json]:
+    """The field of a dialect for how much to think."""
+    wanted = thinking not in OFF
+    match dialect.thinking:
+        case "effort" if not wanted:
+            return {"reasoning_effort": "none"}
+        case "effort" if isinstance(thinking, str):
+            return {"reasoning_effort": thinking}
+        case "reasoning" if isinstance(thinking, int):
+            return {"reasoning": {"max_tokens": thinking} if wanted else {"enabled": False}}
+        case "reasoning":
+            return {"reasoning": {"effort": thinking} if wanted else {"enabled": False}}
+        case "switch_effort" if wanted and isinstance(thinking, str):
+            return {"thinking": {"type": "enabled"}, "reasoning_effort": thinking}
+        case "switch" | "switch_effort":
+            return {"thinking": {"type": "enabled" if wanted else "disabled"}}
+        case _:
+            return {}

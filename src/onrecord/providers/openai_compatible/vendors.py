@@ -128,7 +128,11 @@ VENDORS: Mapping[str, Vendor] = {
         families=(
             Family(named="voxtral", card={"audio": True, "images": False}),
             Family(named="(codestral|devstral|open-)", card={"images": False}),
-            Family(named="(codestral|ministral|voxtral|pixtral|open-)", card={"thinking": "none"}),
+            Family(
+                named="(codestral|ministral|voxtral|pixtral|open-)",
+                card={"thinking": "none"},
+                dialect={"thinking": None},
+            ),
             # These think in any case.
             Family(named="magistral", dialect={"thinking": None}),
         ),

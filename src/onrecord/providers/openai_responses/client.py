@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json
@@ -20,6 +22,8 @@ __all__ = ("ResponsesModel", "named", "openai_responses")
 
 class ResponsesModel(HttpModel):
     """A model behind a Responses endpoint. ``extra`` goes into every body; for the rest see `HttpModel`."""
+
+    keeps_alive: ClassVar[re.Pattern[bytes] | None] = re.compile(rb'\s*\{\s*"type"\s*:\s*"(response\.)?keep_?alive"')
 
     def __init__(
         self,

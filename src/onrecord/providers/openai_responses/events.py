@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from onrecord.conversation.content import Citation
-from onrecord.conversation.usage import Usage
-from onrecord.jsonio import Json, loads
+from onrecord.conversation.usage import Usage, counted
+from onrecord.jsonio import UNREADABLE, Json, peek
 
 __all__ = (
     "Answer",
@@ -54,6 +54,7 @@ class Item(Struct, gc=False):
     status: Any = None
     content: Any = None
     summary: Any = None
+    encrypted_content: Any = None
 
 
 class _Incomplete(Struct):
@@ -98,30 +99,27 @@ def usage_of(answer: Answer) -> Usage | None:
         return None
     try:
         counts = _counts(answer.usage)
-    except DecodeError:  # null, or another form
+    except UNREADABLE:  # null, or another form
         return None
     if counts.input_tokens is None and counts.output_tokens is None:
         return None
     prompted, completed = counts.input_tokens_details, counts.output_tokens_details
     return Usage(
-        input_tokens=int(counts.input_tokens or 0),
-        output_tokens=int(counts.output_tokens or 0),
-        cached_input_tokens=int((prompted.cached_tokens if prompted else None) or 0),
-        reasoning_tokens=int((completed.reasoning_tokens if completed else None) or 0),
+        input_tokens=counted(counts.input_tokens),
+        output_tokens=counted(counts.output_tokens),
+        cached_input_tokens=counted(prompted.cached_tokens if prompted else None),
+        reasoning_tokens=counted(completed.reasoning_tokens if completed else None),
     )
 
 
 def error_of(answer: Answer) -> Json:
     """The error that a response holds; None where it holds none."""
-    return None if answer.error is UNSET else loads(answer.error)
+    return None if answer.error is UNSET else peek(bytes(answer.error))
 
 
 def error_of_event(data: bytes) -> Json:
     """What an event of an error tells: in a field of its own, or flat beside the event's own fields."""
-    try:
-        held = loads(data)
-    except DecodeError:
-        return None
+    held = peek(data)
     if isinstance(held, dict) and not held.get("error"):
         return {name: value for name, value in held.items() if name in {"code", "message", "param", "status"}}
     return held
@@ -134,8 +132,9 @@ def lost_of(item: Item) -> str:
     if item.type != "message":
         return f"an item of type {item.type[:64]!r}"
     parts = item.content if isinstance(item.content, list) else []
-    kinds = (str(part.get("type")) if isinstance(part, dict) else "none" for part in parts)
-    return ", ".join(f"content of type {kind[:64]!r}" for kind in kinds if kind not in {"output_text", "refusal"})
+    kinds = (part.get("type") if isinstance(part, dict) else None for part in parts)
+    named = (kind if isinstance(kind, str) else "None" for kind in kinds)
+    return ", ".join(f"content of type {kind[:64]!r}" for kind in named if kind not in {"output_text", "refusal"})
 
 
 def citations_of(annotations: Sequence[Any], base: int) -> tuple[Citation, ...]:

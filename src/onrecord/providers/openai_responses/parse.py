@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET, DecodeError, Raw
+from msgspec import UNSET, Raw
 
 from onrecord.conversation.usage import Usage
-from onrecord.jsonio import dumps
+from onrecord.jsonio import UNREADABLE, dumps, kept
 from onrecord.models.chunks import CallChunk, Chunk, Finished, NativeItem, SearchChunk
+from onrecord.models.written_forms import NAMES
 from onrecord.net.sse import ErrorEvent
 from onrecord.providers.openai_responses.events import (
     Answer,
@@ -43,7 +44,8 @@ class Parser(Failing):
     """
 
     __slots__ = (
-        "_calls", "_first", "_items", "_model", "_number", "_open", "_searches", "_usage", "_words", "done",
+        "_calls", "_first", "_items", "_model", "_number", "_open", "_returns", "_searches", "_times", "_usage",
+        "_words", "done",
     )  # fmt: skip
 
     def __init__(self, provider: str) -> None:
@@ -55,7 +57,9 @@ class Parser(Failing):
         self._items: dict[int, NativeItem] = {}
         self._open: set[int] = set()
         self._searches: dict[str, str] = {}
-        self._calls = 0
+        self._calls: set[str] = set()
+        self._times: dict[str, int] = {}
+        self._returns = True  # whether its items can go back
         self._usage: Usage | None = None
         self._model = ""
 
@@ -67,7 +71,7 @@ class Parser(Failing):
             raise self.reported(error_of_event(data))
         try:
             event = read_event(data)
-        except (DecodeError, UnicodeDecodeError) as problem:
+        except UNREADABLE as problem:
             if data.strip() == DONE:  # of servers that end all their streams alike
                 return _NONE
             raise self.unread(problem) from None
@@ -102,9 +106,11 @@ class Parser(Failing):
             raise self.early()
         if not self._items and not self._words.chars:
             raise self.error("overload", "sent an empty answer")
-        out: list[Chunk] = [self._items[index] for index in sorted(self._items)]
+        items = [self._items[index] for index in sorted(self._items)]
+        out: list[Chunk] = [*items] if self._returns else []
+        lost = () if self._returns else tuple(item.lost for item in items if item.lost)
         finish = "calls" if self._calls else "refusal" if self._words.refused else "stop"
-        out.append(Finished(finish=finish, usage=self._usage, model=self._model))
+        out.append(Finished(finish=finish, usage=self._usage, model=self._model, lost=lost))
         return out
 
     # ---- events
@@ -153,7 +159,7 @@ class Parser(Failing):
                 words.annotate(self._place(event), event.annotation, out)
 
     def _searched(self, id: Any, status: Any, out: list[Chunk]) -> None:
-        if isinstance(id, str) and status in SEARCHES and self._searches.get(id) != status:
+        if isinstance(id, str) and isinstance(status, str) and status in SEARCHES and self._searches.get(id) != status:
             self._searches[id] = status
             out.append(SearchChunk(id=id, status=status))
 
@@ -170,7 +176,8 @@ class Parser(Failing):
             self.started = True
 
     def _finish(self, index: int, raw: Raw, out: list[Chunk]) -> None:
-        item = self.held(read_item, raw)
+        native = self.held(kept, raw)  # a slice would hold the whole event for ever
+        item = self.held(read_item, native)
         match item.type:
             case "message":
                 if not self._words.finish(index, item, out):
@@ -184,17 +191,23 @@ class Parser(Failing):
             case _:
                 pass
         self._open.discard(index)
-        # A copy, since a slice would hold the whole event for as long as the conversation lives.
-        self._items[index] = NativeItem(raw=raw.copy(), lost=lost_of(item))
+        self._items[index] = NativeItem(raw=native, lost=lost_of(item))
 
     def _call(self, item: Item) -> CallChunk:
-        name, args, wire_id = item.name, item.arguments, item.call_id or item.id
+        name, args = item.name, item.arguments
         if not isinstance(name, str) or not name:
             raise self.error("invalid", "sent a tool call without a name")
-        self._calls += 1
+        named = item.call_id or item.id
+        wire = given = named if isinstance(named, str) else ""
+        while not wire or wire in self._calls:
+            self._times[given] = self._times.get(given, 0) + 1
+            wire = f"{given or 'call'}_{self._times[given]}"
+        self._calls.add(wire)
+        # Otherwise its result could not be told from another's, or the item itself would be refused.
+        self._returns = self._returns and wire == item.call_id and NAMES.fit(name)
         self.started = True
         raw_args = args if isinstance(args, str) else "" if args is None else dumps(args).decode()
-        return CallChunk(wire_id=wire_id if isinstance(wire_id, str) else "", name=name, raw_args=raw_args)
+        return CallChunk(wire_id=wire, name=name, raw_args=raw_args)
 
     # ---- the end
 

@@ -6,16 +6,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Raw
+from msgspec.structs import replace
+
 from onrecord.conversation.content import Audio, CallRef, File, Image, Part, Refusal, Text
-from onrecord.conversation.messages import Authority, Round, ToolCall
-from onrecord.jsonio import Json, dumps
+from onrecord.conversation.messages import Authority, Continuation, Round, ToolCall
+from onrecord.jsonio import UNREADABLE, Json, dumps
 from onrecord.models.lanes import Run
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
+from onrecord.models.request_tails import RequestTails
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import arguments, data_url, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_responses.cards import PROTOCOL, Dialect
+from onrecord.providers.openai_responses.events import Item, read_item
 
 __all__ = ("ResponsesProjection",)
 
@@ -28,7 +33,6 @@ _OWN_FIELDS = frozenset(
 )
 _HOLDERS = ("reasoning", "text")
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_TAILS = 64
 
 
 class ResponsesProjection(Projection):
@@ -46,13 +50,15 @@ class ResponsesProjection(Projection):
         self.profile = (card.images, card.files)
         self._start = b'{"model":' + dumps(card.model)
         self._lead: tuple[tuple[str, ...], bytes] = ((), self._start + b',"input":[')
-        self._tails: dict[tuple[object, ...], tuple[object, bytes]] = {}
+        self._tails = RequestTails()
 
     # ---- units
 
     def user(self, parts: Sequence[Part], /) -> Sequence[Run]:
         content = self._content(parts)
-        return ((ITEM, b'{"type":"message","role":"user","content":' + dumps(content) + b"}"),) if parts else ()
+        if not parts or content == []:  # there is nothing, or all of it was left out
+            return ()
+        return ((ITEM, b'{"type":"message","role":"user","content":' + dumps(content) + b"}"),)
 
     def context(self, authority: Authority, text: str, /) -> Run:
         if authority == "data":
@@ -77,10 +83,17 @@ class ResponsesProjection(Projection):
         items += (_call(*found) for found in asked.values())
         return b",".join(items)
 
+    def native(self, settled: Round, scope: str, /) -> Continuation | None:
+        """The items of the reply, but for reasoning that the provider would refuse."""
+        held = super().native(settled, scope)
+        if held is None or len(kept := _returnable(held.items)) == len(held.items):
+            return held
+        return replace(held, items=tuple(kept)) if kept else None
+
     def results(self, calls: Sequence[ToolCall], ids: Sequence[str], /) -> Sequence[Run]:
         outputs = (
             b'{"type":"function_call_output","call_id":' + dumps(wire) + b',"output":'
-            + dumps(self._content(result_parts(call))) + b"}"
+            + dumps(self._content(result_parts(call)) or "") + b"}"
             for wire, call in zip(ids, calls, strict=True)
         )  # fmt: skip
         return ((ITEM, b",".join(outputs)),)
@@ -109,9 +122,11 @@ class ResponsesProjection(Projection):
         form = self._form_of(request)
         if form in {"json", "prompt"} and request.shape is not None:
             system = [*system, schema_text(request.shape)]
-        tail = self._tail(request, form)
+        tail = self._tails.of(request, self._fields, form)
         if empty and system:  # instructions alone are refused: there has to be an item
             return self._start + b',"input":[' + _instruction("system", "\n\n".join(system)), tail
+        if empty:
+            return self._start + b',"input":[' + self.filler(leads=False)[1], tail
         texts = tuple(system)
         lead = self._lead
         if lead[0] != texts:
@@ -123,25 +138,24 @@ class ResponsesProjection(Projection):
         card, settings = self.card, request.settings
         for name in sorted(_OWN_FIELDS & settings.extra.keys()):
             yield f"settings with an extra field {name!r}: the request itself decides it"
-        if not card.tools and request.choice not in {"auto", "none"}:
+        if card.tools:
+            yield from NAMES.refusals(request.offers)
+        elif request.choice not in {"auto", "none"}:
             yield f"a tool choice {request.choice!r}: {card.name!r} takes no tools"
         if card.tools and settings.search and not card.hosted_search:
-            yield f"a search of the provider's own: {card.name!r} runs none"
+            yield f"a search of the provider's own: {card.name!r} has none"
         if settings.stop:
-            yield "stop sequences: Responses has none"
+            yield "stop sequences: Responses takes none"
         if settings.seed is not None:
-            yield "a seed: Responses has none"
-        yield from self._thinking_refusals(settings.thinking)
+            yield "a seed: Responses takes none"
 
-    def _thinking_refusals(self, thinking: str | int | None) -> Iterable[str]:
+    def thinking_refusals(self, request: Request, /) -> Iterable[str]:
         name = self.card.name
-        if thinking is None:
-            return
-        if thinking in OFF:
+        if request.settings.thinking in OFF:
             if self.card.thinking != "none" and not self.dialect.can_rest:
-                yield f"no reasoning: {name!r} always reasons"
+                yield f"thinking turned off: {name!r} always thinks"
         elif self.card.thinking == "none":
-            yield f"reasoning: {name!r} does none"
+            yield f"thinking: {name!r} has none"
 
     def _form_of(self, request: Request) -> str:
         """How this request asks for its shape: natively, as some JSON, in the prompt, or not at all."""
@@ -151,19 +165,8 @@ class ResponsesProjection(Projection):
             return "prompt"
         return self.card.structured
 
-    def _tail(self, request: Request, form: str) -> bytes:
+    def _fields(self, request: Request, form: str) -> dict[str, Json]:
         offers = request.offers if self.card.tools else ()
-        key = (id(request.settings), id(request.shape), request.choice, *[id(offer.spec) for offer in offers])
-        if (seen := self._tails.get(key)) is not None:
-            return seen[1]
-        tail = b"]," + dumps(self._fields(request, offers, form))[1:]
-        if len(self._tails) >= _TAILS:
-            self._tails.clear()
-        # What the key names by id is kept with it, so that no id can come to mean something else.
-        self._tails[key] = ((request.settings, request.shape, [offer.spec for offer in offers]), tail)
-        return tail
-
-    def _fields(self, request: Request, offers: Sequence[Offer], form: str) -> dict[str, Json]:
         fields: dict[str, Json] = {}
         searches = bool(request.settings.search) and self.card.tools and self.card.hosted_search
         tools: list[Json] = [_tool(offer) for offer in offers]
@@ -208,6 +211,28 @@ def _instruction(authority: Authority, text: str) -> bytes:
     return dumps({"type": "message", "role": authority, "content": content})
 
 
+def _returnable(items: Sequence[Raw]) -> Sequence[Raw]:
+    """The items without reasoning that holds only its name, since nothing is stored under it, and without reasoning at
+    the end, which has to have led to something.
+    """
+    heads = [_head(item) for item in items]
+    kept = [
+        (item, head)
+        for item, head in zip(items, heads, strict=True)
+        if head.type != "reasoning" or head.encrypted_content or head.content
+    ]
+    while kept and kept[-1][1].type == "reasoning":
+        kept.pop()
+    return [item for item, _ in kept]
+
+
+def _head(item: Raw) -> Item:
+    try:
+        return read_item(item)
+    except UNREADABLE:  # goes back as it came, whatever it is
+        return Item()
+
+
 def _close(said: list[Json], items: list[bytes]) -> None:
     """What was said so far becomes one message."""
     if said:
@@ -216,7 +241,9 @@ def _close(said: list[Json], items: list[bytes]) -> None:
 
 
 def _call(call: ToolCall, wire: str) -> bytes:
-    return dumps({"type": "function_call", "call_id": wire, "name": call.name, "arguments": arguments(call)})
+    return dumps(
+        {"type": "function_call", "call_id": wire, "name": NAMES.fitting(call.name), "arguments": arguments(call)}
+    )
 
 
 def _part(part: Part) -> dict[str, Json]:
@@ -227,20 +254,8 @@ def _part(part: Part) -> dict[str, Json]:
         if part.url is not None:  # a name beside a URL is refused
             return {"type": "input_file", "file_url": part.url}
         media = part.media or "application/pdf"
-        name = part.name or _FILE_NAMES.get(media, "file")
-        return {"type": "input_file", "file_data": data_url(part.data or b"", media), "filename": name}
+        return {"type": "input_file", "file_data": data_url(part.data or b"", media), "filename": file_name(part)}
     return {"type": "input_text", "text": part.text if isinstance(part, Text) else ""}
-
-
-_FILE_NAMES = {
-    "application/pdf": "file.pdf",
-    "application/json": "file.json",
-    "text/csv": "file.csv",
-    "text/html": "file.html",
-    "text/markdown": "file.md",
-    "text/plain": "file.txt",
-}
-"""Bytes need a name, and by its ending the provider knows how to read them."""
 
 
 # ---- tools, shapes and what else goes into a body -----------------------------------------------------------------

@@ -9,8 +9,9 @@ from msgspec import DecodeError
 
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ErrorKind, ModelError
-from onrecord.jsonio import Json
+from onrecord.jsonio import UNREADABLE, Json
 from onrecord.models.classify_errors import stream_error
+from onrecord.models.reply_errors import reply_error
 from onrecord.providers.openai_responses.events import Answer
 
 __all__ = ("FOREIGN", "Failing")
@@ -31,13 +32,11 @@ class Failing:
 
     def error(self, kind: ErrorKind, what: str, *, hint: str = "") -> ModelError:
         """An error of a kind."""
-        told = f"{self.provider} {what}"
-        return ModelError(told, kind=kind, provider=self.provider, started=self.started, hint=hint)
+        return reply_error(self.provider, kind, what, started=self.started, hint=hint)
 
     def early(self) -> ModelError:
         """The stream ended before the reply did."""
-        hint = "try again; whether this reply was paid for is not known"
-        return self.error("network", "ended its stream early", hint=hint)
+        return self.error("network", "ended its stream early")
 
     def lost(self, what: str) -> ModelError:
         """Something of the reply never came, though what followed it did."""
@@ -68,5 +67,5 @@ class Failing:
         """Part of an event that is JSON, read as what it has to be."""
         try:
             return read(raw)
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             raise self.error("invalid", FOREIGN) from None

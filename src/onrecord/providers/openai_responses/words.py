@@ -109,7 +109,7 @@ def _worded(item: Item) -> Iterator[_Part]:
     for n, part in _objects(item.content):
         kind = part.get("type")
         text = part.get("refusal" if kind == "refusal" else "text")
-        if kind in {"output_text", "refusal"} and isinstance(text, str):
+        if kind in ("output_text", "refusal") and isinstance(text, str):
             yield _Part(n, text, kind == "refusal", part.get("annotations"))
 
 

@@ -127,7 +127,7 @@ class ModelConformance:
         )  # fmt: skip
         wire = model.wire(asked)
         assert wire.issues == ()
-        assert 0 <= wire.stable_until <= len(asked.conversation.units)
+        assert 0 <= (wire.stable_until or 0) <= len(asked.conversation.units)
 
     async def test_what_is_said_is_sent(self, make_model: MakeModel) -> None:
         """Words of the person, of the prompt and of results are in the bytes; another word gives other bytes."""
