@@ -120,10 +120,6 @@ NO_COUNTERPART: dict[int, str] = {
 }
 
 ELSEWHERE: dict[int, tuple[str, ...]] = {
-    132: ("turn/test_typed_output.py::test_132_",),
-    134: ("turn/test_typed_output.py::test_134_",),
-    136: ("models/test_call_rules.py::test_l136_",),
-    137: ("models/test_breaker.py::test_l137_",),
     118: ("skills/test_checkup.py::test_118_",),
     119: (
         "skills/test_procedures.py::test_119_one",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onrecord.memory import Corpus, Document, Episodes, Facts, Memory, PlainShelf, Retrieve, Window
+from onrecord.memory import Corpus, Document, Episodes, Facts, Memory, PlainShelf, Recent, Retrieve
 from onrecord.memory.documents import passages_of
 from onrecord.testing.conformance.feature import FeatureConformance, InertFeatureConformance, MakeFeature
 
@@ -21,7 +21,7 @@ class TestMemory(FeatureConformance):
 
     @pytest.fixture
     def make_feature(self) -> MakeFeature:
-        return lambda: Memory(PlainShelf(), (Window(4), Facts(), Episodes()))
+        return lambda: Memory(PlainShelf(), (Recent(4), Facts(), Episodes()))
 
 
 class TestReadOnlyMemory(InertFeatureConformance):
@@ -29,7 +29,7 @@ class TestReadOnlyMemory(InertFeatureConformance):
 
     @pytest.fixture
     def make_feature(self) -> MakeFeature:
-        return lambda: Memory(PlainShelf(), (Window(4), Facts(), Episodes()), read_only=True)
+        return lambda: Memory(PlainShelf(), (Recent(4), Facts(), Episodes()), read_only=True)
 
 
 class TestRetrieve(FeatureConformance):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.memory import Episodes, Facts, Memory, PlainShelf, Window
+from onrecord.memory import Episodes, Facts, Memory, PlainShelf, Recent
 from onrecord.session.session import Session
 from onrecord.testing import ScriptedModel
 from tests.memory.remembering import session, shown_data, told
@@ -35,7 +35,7 @@ def test_no_word_crosses(steps: list[Any], scope: str) -> None:
 
 async def _play(steps: list[Any], scope: str) -> None:
     shelf = PlainShelf()
-    memory = Memory(shelf, (Facts(), Window(50), Episodes(50)), scope=scope, max_chars=100_000)
+    memory = Memory(shelf, (Facts(), Recent(50), Episodes(50)), scope=scope, max_chars=100_000)
     said: list[tuple[str, Any]] = []
     for number, (what, (tenant, owner_tenant, person, id)) in enumerate(steps):
         if what == "forget session":

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from onrecord.agent import Agent
 from onrecord.conversation.messages import ContextMessage
 from onrecord.conversation.render import context_text, instruction
-from onrecord.memory import Corpus, Document, Episodes, Facts, Memory, PlainShelf, Retrieve, Window, whole
+from onrecord.memory import Corpus, Document, Episodes, Facts, Memory, PlainShelf, Recent, Retrieve, whole
 from onrecord.memory.framing import FRAMES, framed, unframed
 from onrecord.models.model import scope_of
 from onrecord.models.request import Request
@@ -123,7 +123,7 @@ async def test_what_people_say_gains_nothing_by_being_remembered(name: str) -> N
     seen = []
     for text in (f"remember that {BENIGN}", f"remember that {IMITATIONS[name]}"):
         model = ScriptedModel("ok", "ok")
-        features: list[Feature] = [Memory(PlainShelf(), (Facts(), Episodes(), Window(4))), Instruction("Be brief.")]
+        features: list[Feature] = [Memory(PlainShelf(), (Facts(), Episodes(), Recent(4))), Instruction("Be brief.")]
         agent = Agent(model, instructions="You help.", features=features)
         await told(agent, text, session("one"))
         await told(agent, "zebra zebras?", session("two"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from onrecord.errors import ConfigurationError, DocumentInvalid, MissingDependency
-from onrecord.memory import Document, Heading, document_id, load, load_folder
+from onrecord.memory import Document, Heading, document_id, load, load_folder, pdf_text
 from onrecord.memory.html_text import html_document
 from onrecord.memory.loaders import LARGEST, markdown_document, text_document
 from onrecord.memory.pdf_text import pdf_document
@@ -68,6 +69,32 @@ def test_pdf_is_text_with_pages() -> None:
     assert document.title == "A file"
     assert document.text == "First page\n\nSecond (page)"
     assert [document.page_at(document.text.index(word)) for word in ("First", "Second")] == [1, 2]
+
+
+@documents_extra
+@pytest.mark.parametrize(("limit", "most"), [("MOST_PAGES", 1), ("MOST_CHARS", 10)])
+def test_a_pdf_that_unfolds_into_too_much_is_refused(limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its own size."""
+    monkeypatch.setattr(pdf_text, limit, most)
+    with pytest.raises(DocumentInvalid, match=f"more than {most}"):
+        pdf_document(pdf("one page", "two pages"), "f.pdf")
+
+
+@documents_extra
+def test_an_encrypted_pdf_is_told() -> None:
+    """One that opens without a password is read."""
+    import pypdf
+
+    for password, opens in (("secret", False), ("", True)):
+        writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf("a page")))
+        writer.encrypt(password, "owner", algorithm="RC4-128")
+        written = io.BytesIO()
+        writer.write(written)
+        if opens:
+            assert pdf_document(written.getvalue(), "f.pdf").text == "a page"
+        else:
+            with pytest.raises(DocumentInvalid, match="encrypted"):
+                pdf_document(written.getvalue(), "f.pdf")
 
 
 @documents_extra

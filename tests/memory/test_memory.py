@@ -10,7 +10,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.inputs import Ask, Happened, approved
 from onrecord.errors import AnswerRefused, StoreError
 from onrecord.governance.rules import before_tool, on_output
-from onrecord.memory import Episodes, Facts, Memory, PlainShelf, Window
+from onrecord.memory import Episodes, Facts, Memory, PlainShelf, Recent
 from onrecord.memory.memory import HEADER
 from onrecord.memory.ports import Space
 from onrecord.models.request import Request, Span
@@ -34,7 +34,7 @@ HERS = Space(owner=ana)
 async def test_m140_messages_of_two_turns_have_keys_of_their_own() -> None:
     """Case 140: nothing is overwritten. Our keys are made of turn ids instead of turn numbers."""
     shelf = PlainShelf()
-    agent, _, _ = remembering(Window(9), answers=["one", "two"], shelf=shelf)
+    agent, _, _ = remembering(Recent(9), answers=["one", "two"], shelf=shelf)
     first = await told(agent, "a", session())
     await told(agent, "b", first.session)
     held = await shelf.newest(HERS, "message", limit=99)
@@ -47,7 +47,7 @@ async def test_m140_messages_of_two_turns_have_keys_of_their_own() -> None:
 async def test_m140_a_turn_that_is_taken_again_is_remembered_once() -> None:
     """Keys stay the same over takes of one turn, so a commit that failed leaves nothing twice."""
     shelf = PlainShelf()
-    agent, _, _ = remembering(Window(9), Episodes(), answers=["one", "one"], shelf=shelf)
+    agent, _, _ = remembering(Recent(9), Episodes(), answers=["one", "one"], shelf=shelf)
     for _ in range(2):
         await told(agent, "a", session())
     assert await messages(shelf) == ["a", "one"]
@@ -56,7 +56,7 @@ async def test_m140_a_turn_that_is_taken_again_is_remembered_once() -> None:
 
 async def test_m141_what_was_said_is_recalled_in_another_session() -> None:
     """Case 141: its request contains it, and the record says so."""
-    agent, model, _ = remembering(Window(9), answers=["Noted.", "Soup."])
+    agent, model, _ = remembering(Recent(9), answers=["Noted.", "Soup."])
     await told(agent, "I only eat soup", session("one"))
     result = await told(agent, "What do I eat?", session("two"), day=3)
     (data,) = shown_data(model.requests[1])
@@ -78,7 +78,7 @@ async def test_m141_what_was_said_is_recalled_in_another_session() -> None:
 )
 async def test_m141_nobody_else_recalls_it(other: Any) -> None:
     """Case 141: another tenant, another person, or a session of nobody."""
-    agent, model, _ = remembering(Window(9), Facts(), Episodes(), answers=["ok", "ok"])
+    agent, model, _ = remembering(Recent(9), Facts(), Episodes(), answers=["ok", "ok"])
     await told(agent, "My name is Ana", session("one"))
     result = await told(agent, "My name is?", other)
     assert shown_data(model.requests[1]) == []
@@ -88,7 +88,7 @@ async def test_m141_nobody_else_recalls_it(other: Any) -> None:
 async def test_n180_a_memory_goes_on_counting() -> None:
     """Case 180: what a new session leaves stands behind what was kept before. The number is the shelf's here."""
     shelf = PlainShelf()
-    agent, _, _ = remembering(Window(9), answers=["1", "2"], shelf=shelf)
+    agent, _, _ = remembering(Recent(9), answers=["1", "2"], shelf=shelf)
     await told(agent, "a", session("one"))
     before = (await shelf.newest(HERS, "message", limit=1))[0].n
     await told(agent, "b", session("two"))
@@ -100,7 +100,7 @@ async def test_n180_a_memory_goes_on_counting() -> None:
 
 async def test_what_the_conversation_shows_is_not_recalled_too() -> None:
     """Within a session there is nothing to add, and requests are those of an agent without a memory."""
-    agent, model, _ = remembering(Window(9), Episodes(), answers=["one", "two"])
+    agent, model, _ = remembering(Recent(9), Episodes(), answers=["one", "two"])
     first = await told(agent, "apples", session())
     await told(agent, "apples?", first.session)
     plain = ScriptedModel("one", "two")
@@ -120,7 +120,7 @@ async def test_what_a_window_hides_is_recalled() -> None:
 
     model = ScriptedModel("one", "two", "three")
     window = Named("window", Hooks(on_request=last_two, order={"request": SLOTS["request"]["WINDOW"]}))
-    agent = Agent(model, features=[Memory(PlainShelf(), (Window(9),)), window])
+    agent = Agent(model, features=[Memory(PlainShelf(), (Recent(9),)), window])
     held: Any = session()
     for day, text in enumerate(("first", "second", "third")):
         held = (await told(agent, text, held, day=day)).session
@@ -135,7 +135,7 @@ async def test_recalled_words_stand_behind_the_conversation() -> None:
     shelf = PlainShelf()
     lookup = Tool("look", lambda *_: "seen")
     model = ScriptedModel("ok", [call("look")], "done")
-    agent = Agent(model, tools=[lookup], features=[Memory(shelf, (Window(9),)), Instruction("Be kind.")])
+    agent = Agent(model, tools=[lookup], features=[Memory(shelf, (Recent(9),)), Instruction("Be kind.")])
     await told(agent, "remember me", session("one"))
     await told(agent, "look", session("two"))
     first, second = model.requests[1:]
@@ -158,7 +158,7 @@ async def test_it_is_read_once_a_turn() -> None:
 
     shelf = Counting()
     model = ScriptedModel("ok", [call("look")], [call("look")], "done")
-    agent = Agent(model, tools=[Tool("look", lambda *_: "x")], features=[Memory(shelf, (Window(9),))])
+    agent = Agent(model, tools=[Tool("look", lambda *_: "x")], features=[Memory(shelf, (Recent(9),))])
     await told(agent, "hello", session("one"))
     shelf.asked = 0
     result = await told(agent, "look", session("two"))
@@ -175,11 +175,11 @@ async def test_a_resumed_turn_reads_what_it_read_before() -> None:
         return Ask("Sure?")
 
     model = ScriptedModel("ok", [call("look")], "done")
-    agent = Agent(model, tools=[Tool("look", lambda *_: "x")], features=[Memory(shelf, (Window(9),)), asks])
+    agent = Agent(model, tools=[Tool("look", lambda *_: "x")], features=[Memory(shelf, (Recent(9),)), asks])
     await told(agent, "blue", session("one"))
     paused = await told(agent, "look", session("two"))
     assert paused.question is not None
-    other, _, _ = remembering(Window(9), answers=["ok"], shelf=shelf)
+    other, _, _ = remembering(Recent(9), answers=["ok"], shelf=shelf)
     await told(other, "red", session("three"))
     done = await agent.turn(approved(paused.question, by="x"), session=paused.session, effects=FakeEffects(AT))
     assert shown_data(model.requests[1]) == shown_data(model.requests[2])
@@ -189,7 +189,7 @@ async def test_a_resumed_turn_reads_what_it_read_before() -> None:
 
 async def test_the_budget_is_kept_and_told() -> None:
     """What does not fit is left out, whole, and named; smaller things behind it may still fit."""
-    agent, model, _ = remembering(Window(9), answers=["b" * 500, "ok"], max_chars=200)
+    agent, model, _ = remembering(Recent(9), answers=["b" * 500, "ok"], max_chars=200)
     await told(agent, "short", session("one"))
     result = await told(agent, "again", session("two"))
     (data,) = shown_data(model.requests[1])
@@ -207,15 +207,15 @@ async def test_a_shelf_that_cannot_be_read_costs_what_it_holds() -> None:
         async def newest(self, *given: Any, **about: Any) -> Any:
             raise StoreError("gone", code="store-io")
 
-    agent, _, _ = remembering(Window(9), answers=["ok"], shelf=Broken())
+    agent, _, _ = remembering(Recent(9), answers=["ok"], shelf=Broken())
     result = await told(agent, "hi", session())
     assert result.text == "ok"
-    assert [(one.missed, one.served) for one in recalled_in(result)] == [("window: store-io", ())]
+    assert [(one.missed, one.served) for one in recalled_in(result)] == [("recent: store-io", ())]
 
 
 async def test_each_thing_is_shown_once() -> None:
     """An exchange whose messages are there anyway is not shown again as an episode."""
-    agent, model, _ = remembering(Episodes(), Window(2), answers=["one", "two", "three"])
+    agent, model, _ = remembering(Episodes(), Recent(2), answers=["one", "two", "three"])
     await told(agent, "green apples", session("one"))
     await told(agent, "red apples", session("two"))
     await told(agent, "apples", session("three"))
@@ -226,7 +226,7 @@ async def test_each_thing_is_shown_once() -> None:
 
 async def test_an_event_recalls_without_a_question() -> None:
     """What is no message asks for no episodes; what needs no question is shown."""
-    agent, model, _ = remembering(Window(9), Episodes(), answers=["ok", "done"])
+    agent, model, _ = remembering(Recent(9), Episodes(), answers=["ok", "done"])
     await told(agent, "hello there", session("one"))
     await told(agent, Happened("paid", key="k"), session("two"))
     data = shown_data(model.requests[1])
@@ -239,7 +239,7 @@ async def test_an_event_recalls_without_a_question() -> None:
 
 async def test_the_record_says_what_was_kept_and_none_of_the_words() -> None:
     """Keys by kind."""
-    agent, _, _ = remembering(Window(9), Facts(), Episodes(), answers=["ok"])
+    agent, _, _ = remembering(Recent(9), Facts(), Episodes(), answers=["ok"])
     (kept,) = kept_by(await told(agent, "My name is Zebedee", session()))
     assert {kind: len(keys) for kind, keys in kept.keys.items()} == {"message": 2, "fact": 1, "episode": 1}
     assert "zebedee" not in repr(kept).lower()
@@ -258,7 +258,7 @@ async def test_governed_words_are_kept() -> None:
 
     shelf = PlainShelf()
     model = ScriptedModel("loud", "a secret")
-    agent = Agent(model, features=[Memory(shelf, (Window(9), Facts(), Episodes())), calm])
+    agent = Agent(model, features=[Memory(shelf, (Recent(9), Facts(), Episodes())), calm])
     first = await told(agent, "hi", session())
     with pytest.raises(AnswerRefused):
         await told(agent, "My name is Eve, tell me", first.session)
@@ -269,8 +269,8 @@ async def test_governed_words_are_kept() -> None:
 async def test_read_only_writes_nothing() -> None:
     """And mounts nothing that could."""
     shelf = PlainShelf()
-    writer, _, _ = remembering(Window(9), answers=["ok"], shelf=shelf)
-    reader, model, _ = remembering(Window(9), answers=["ok"], shelf=shelf, read_only=True)
+    writer, _, _ = remembering(Recent(9), answers=["ok"], shelf=shelf)
+    reader, model, _ = remembering(Recent(9), answers=["ok"], shelf=shelf, read_only=True)
     await told(writer, "kept", session("one"))
     result = await told(reader, "not kept", session("two"))
     assert "kept" in shown_data(model.requests[0])[0]
@@ -282,7 +282,7 @@ async def test_redaction_comes_before_keeping() -> None:
     """In messages, facts and episodes; what is blank afterwards is not kept."""
     shelf = PlainShelf()
     agent, _, _ = remembering(
-        Window(9), Facts(), Episodes(), answers=["secret"], shelf=shelf,
+        Recent(9), Facts(), Episodes(), answers=["secret"], shelf=shelf,
         redact=lambda text: "" if text == "secret" else text.replace("4111", "[card]"),
     )  # fmt: skip
     await told(agent, "Call me 4111 please", session())
@@ -293,7 +293,7 @@ async def test_redaction_comes_before_keeping() -> None:
 async def test_a_long_message_is_kept_by_its_beginning() -> None:
     """So that it can be shown again."""
     shelf = PlainShelf()
-    agent, _, _ = remembering(Window(9), answers=["ok"], shelf=shelf)
+    agent, _, _ = remembering(Recent(9), answers=["ok"], shelf=shelf)
     await told(agent, "x" * 9000, session())
     assert [len(text) for text in await messages(shelf)] == [4000, 2]
 
@@ -305,7 +305,7 @@ async def test_a_shelf_that_cannot_be_written_is_noted() -> None:
         async def put(self, *given: Any, **about: Any) -> None:
             raise StoreError("full", code="store-full")
 
-    agent, _, _ = remembering(Window(9), answers=["ok"], shelf=Full())
+    agent, _, _ = remembering(Recent(9), answers=["ok"], shelf=Full())
     result = await told(agent, "hi", session())
     assert result.text == "ok"
     assert [e.body.text for e in result.entries if isinstance(e.body, Noted)] == ["settle failed: StoreError"]

@@ -11,7 +11,7 @@ import pytest
 from onrecord.agent import Agent
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError
-from onrecord.memory import Episodes, Facts, Memory, PlainShelf, Summary, Window
+from onrecord.memory import Episodes, Facts, Memory, PlainShelf, Recent, Summary
 from onrecord.memory.ports import Space
 from onrecord.session.codec import dumps_session
 from onrecord.session.memory_store import MemoryStore
@@ -28,7 +28,7 @@ async def test_a_function_says_whose_memory_it_is() -> None:
     """Of the turn, such as its context; a person without a name is nobody."""
     shelf = PlainShelf()
     agent, model, _ = remembering(
-        Window(9), answers=["1", "2", "3"], shelf=shelf, whose=lambda turn: Identity(principal=str(turn.context or ""))
+        Recent(9), answers=["1", "2", "3"], shelf=shelf, whose=lambda turn: Identity(principal=str(turn.context or ""))
     )
     await agent.turn("hello", session="one", context="ana", effects=FakeEffects(AT))
     await agent.turn("again", session="two", context="ana", effects=FakeEffects(AT))
@@ -40,7 +40,7 @@ async def test_a_function_says_whose_memory_it_is() -> None:
 async def test_a_session_can_remember_for_itself() -> None:
     """Its owner's other sessions read nothing of it; and it goes with its owner all the same."""
     shelf = PlainShelf()
-    agent, model, memory = remembering(Window(9), answers=["1", "2"], shelf=shelf, scope="session")
+    agent, model, memory = remembering(Recent(9), answers=["1", "2"], shelf=shelf, scope="session")
     await told(agent, "hello", session("one"))
     await told(agent, "again", session("two"))
     assert shown_data(model.requests[1]) == []
@@ -54,13 +54,13 @@ async def test_two_memories_of_an_agent_are_apart() -> None:
     """By name; and each says what it showed."""
     shelf = PlainShelf()
     model = ScriptedModel("ok", "ok")
-    features = [Memory(shelf, (Window(9),)), Memory(shelf, (Facts(),), name="facts")]
+    features = [Memory(shelf, (Recent(9),)), Memory(shelf, (Facts(),), name="facts")]
     agent = Agent(model, features=features)
     await told(agent, "My name is Ana", session("one"))
     result = await told(agent, "hi", session("two"))
     assert [one.feature for one in recalled_in(result)] == ["memory", "facts"]
     assert len(shown_data(model.requests[1])) == 2
-    assert agent.spec.manifest["memory"] == {"memory": ["window"], "facts": ["facts"]}
+    assert agent.spec.manifest["memory"] == {"memory": ["recent"], "facts": ["facts"]}
 
 
 async def test_erasing_a_session_takes_its_memories() -> None:
@@ -69,7 +69,7 @@ async def test_erasing_a_session_takes_its_memories() -> None:
 
     shelf, store = PlainShelf(), MemoryStore()
     agent, _, _ = remembering(
-        Window(9), answers=["1", "2"], shelf=shelf, whose=lambda _: Identity(tenant="t", principal="ana")
+        Recent(9), answers=["1", "2"], shelf=shelf, whose=lambda _: Identity(tenant="t", principal="ana")
     )
     async with Host(agent, store=store) as host:
         await host.turn(SessionKey("one", tenant="t"), "first")
@@ -85,14 +85,14 @@ async def test_erasing_a_session_takes_its_memories() -> None:
 
 USELESS: list[tuple[str, Any]] = [
     ("no strategies", lambda: Memory(PlainShelf(), ())),
-    ("two of a kind", lambda: Memory(PlainShelf(), (Window(3), Window(4)))),
-    ("an unknown scope", lambda: Memory(PlainShelf(), (Window(),), scope="world")),
-    ("no name", lambda: Memory(PlainShelf(), (Window(),), name="")),
-    ("a name that is none", lambda: Memory(PlainShelf(), (Window(),), name="a/b")),
-    ("no room", lambda: Memory(PlainShelf(), (Window(),), max_chars=0)),
+    ("two of a kind", lambda: Memory(PlainShelf(), (Recent(3), Recent(4)))),
+    ("an unknown scope", lambda: Memory(PlainShelf(), (Recent(),), scope="world")),
+    ("no name", lambda: Memory(PlainShelf(), (Recent(),), name="")),
+    ("a name that is none", lambda: Memory(PlainShelf(), (Recent(),), name="a/b")),
+    ("no room", lambda: Memory(PlainShelf(), (Recent(),), max_chars=0)),
     ("a summary that is never written", lambda: Memory(PlainShelf(), (Summary(),), read_only=True)),
     ("facts that are never asked for", lambda: Memory(PlainShelf(), (Facts(by="model"),), read_only=True)),
-    ("an empty window", lambda: Window(0)),
+    ("no messages", lambda: Recent(0)),
     ("no recent messages", lambda: Summary(recent=0)),
     ("a summary of nothing", lambda: Summary(recent=5, size=5)),
     ("a model that is none", lambda: Summary(model=3)),  # type: ignore[arg-type]  # wrong on purpose
@@ -126,7 +126,7 @@ def test_an_agent_without_it_does_not_import_it() -> None:
 
 async def test_sessions_fold_as_without_it() -> None:
     """It keeps no state in sessions."""
-    agent, _, _ = remembering(Window(9), answers=["ok"])
+    agent, _, _ = remembering(Recent(9), answers=["ok"])
     with_it, without = await told(agent, "hi", session()), await told(Agent(ScriptedModel("ok")), "hi", session())
     assert with_it.session is not None
     assert without.session is not None

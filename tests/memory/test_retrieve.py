@@ -16,7 +16,7 @@ from onrecord.memory.loaders import markdown_document
 from onrecord.memory.memory import Memory
 from onrecord.memory.ports import Space
 from onrecord.memory.retrieve import HEADER
-from onrecord.memory.strategies import Window
+from onrecord.memory.strategies import Recent
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool
 from tests.memory.files import retrieval_extra
@@ -196,7 +196,7 @@ async def test_memory_and_documents_stand_beside_each_other() -> None:
     """Each in a frame of its own, in the order of the features."""
     shelf = PlainShelf()
     model = ScriptedModel("ok", "ok")
-    agent = Agent(model, features=[Memory(shelf, (Window(3),)), Retrieve(await corpus_of())])
+    agent = Agent(model, features=[Memory(shelf, (Recent(3),)), Retrieve(await corpus_of())])
     await told(agent, "I have a dog", session("one"))
     result = await told(agent, "Are dogs welcome?", session("two"))
     remembered, sources = shown_data(model.requests[1])

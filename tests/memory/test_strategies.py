@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onrecord.errors import UsageError
-from onrecord.memory import Episodes, Fact, Facts, PlainShelf, Summary, Window
+from onrecord.memory import Episodes, Fact, Facts, PlainShelf, Recent, Summary
 from onrecord.memory.facts import facts_in
 from onrecord.memory.ports import Space
 from onrecord.record.kinds import ModelRequested, Noted
@@ -102,6 +102,12 @@ async def test_another_model_may_be_asked() -> None:
     for day in range(2):
         await told(agent, "q", session(f"s{day}"))
     assert (model.calls, small.calls) == (["speak", "speak"], ["consult"])
+
+
+async def test_a_script_that_has_run_out_is_a_test_of_yours_gone_wrong() -> None:
+    """It is not taken for a model that failed."""
+    agent, _, _ = remembering(Facts(by="model"), answers=["ok"])
+    assert noted(await told(agent, "hi", session())) == ["settle failed: ScriptEnded"]
 
 
 # ---- facts -----------------------------------------------------------------------------------------------------------
@@ -241,9 +247,19 @@ async def test_what_nobody_said_is_no_episode() -> None:
     from onrecord.conversation.inputs import Happened
 
     shelf = PlainShelf()
-    agent, _, _ = remembering(Episodes(), Facts(), Window(3), answers=["done"], shelf=shelf)
+    agent, _, _ = remembering(Episodes(), Facts(), Recent(3), answers=["done"], shelf=shelf)
     await told(agent, Happened("paid", key="k"), session())
     assert (await texts(shelf, "episode"), await texts(shelf, "message")) == ([], ["done"])
+
+
+async def test_a_turn_in_which_nobody_spoke_leaves_nothing() -> None:
+    """Not even an entry."""
+    from onrecord.conversation.inputs import Happened
+    from onrecord.turn.options import Silenced
+
+    agent, _, _ = remembering(Episodes(), Facts(), Recent(3))
+    result = await agent.turn(Happened("paid", key="k"), session="new", options=[Silenced("night")])
+    assert (result.status, kept_by(result)) == ("silent", [])
 
 
 async def test_an_answer_may_be_missing() -> None:
@@ -251,6 +267,6 @@ async def test_an_answer_may_be_missing() -> None:
     from onrecord.turn.options import Silenced
 
     shelf = PlainShelf()
-    agent, _, _ = remembering(Episodes(), Window(3), shelf=shelf)
+    agent, _, _ = remembering(Episodes(), Recent(3), shelf=shelf)
     await agent.turn("hello?", session=session(), options=[Silenced("closed")])
     assert (await texts(shelf, "episode"), await texts(shelf, "message")) == (["user: hello?"], ["hello?"])

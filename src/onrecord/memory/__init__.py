@@ -12,12 +12,42 @@ from onrecord.memory.recalled import MemoryKept, MemoryRecalled, Rejected, Serve
 from onrecord.memory.retrieve import Retrieve
 from onrecord.memory.shelf import PlainShelf
 from onrecord.memory.splitters import by_heading, by_paragraph, fixed, whole
-from onrecord.memory.strategies import Summary, Window
+from onrecord.memory.strategies import Recent, Summary
 from onrecord.memory.vector_index import NumpyIndex, UsearchIndex
 
 __all__ = (
-    "Corpus", "Document", "Embedder", "Episodes", "Fact", "Facts", "HashingEmbedder", "Heading", "Hit", "Indexed",
-    "Kept", "Memory", "MemoryKept", "MemoryRecalled", "NumpyIndex", "Passage", "PlainShelf", "Rejected", "Retrieve",
-    "Served", "Shelf", "Space", "Summary", "UsearchIndex", "Window", "by_heading", "by_paragraph", "cited",
-    "document_id", "fixed", "load", "load_folder", "served", "whole",
+    "Corpus",
+    "Document",
+    "Embedder",
+    "Episodes",
+    "Fact",
+    "Facts",
+    "HashingEmbedder",
+    "Heading",
+    "Hit",
+    "Indexed",
+    "Kept",
+    "Memory",
+    "MemoryKept",
+    "MemoryRecalled",
+    "NumpyIndex",
+    "Passage",
+    "PlainShelf",
+    "Recent",
+    "Rejected",
+    "Retrieve",
+    "Served",
+    "Shelf",
+    "Space",
+    "Summary",
+    "UsearchIndex",
+    "by_heading",
+    "by_paragraph",
+    "cited",
+    "document_id",
+    "fixed",
+    "load",
+    "load_folder",
+    "served",
+    "whole",
 )  # fmt: skip

@@ -52,7 +52,7 @@ class _Kept(Struct, frozen=True):
 class Memory(_Kept, frozen=True, kw_only=True):
     """Remembers over conversations, each person apart: read for the first request of a turn, written when it settles.
 
-    ``strategies`` say what is kept and shown: `Window`, `Summary`, `Facts`, `Episodes`, in this order and at most
+    ``strategies`` say what is kept and shown: `Recent`, `Summary`, `Facts`, `Episodes`, in this order and at most
     ``max_chars`` characters together. Whose memory it is says ``whose``, a function of the turn (None: the session's
     owner); a session of nobody remembers for itself, and with ``scope="session"`` each one does. What is recalled is
     shown as data behind the conversation, never as an instruction, and ``memory.recalled`` says what it was. A
@@ -72,7 +72,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.strategies:
             raise ConfigurationError(
-                "a memory without strategies remembers nothing", hint="give it Window(10), or Facts()"
+                "a memory without strategies remembers nothing", hint="give it Recent(10), or Facts()"
             )
         names = [strategy.name for strategy in self.strategies]
         for name in names:
@@ -91,7 +91,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
         ):
             raise ConfigurationError(
                 f"{writers[0]!r} asks a model to write, and the memory {self.name!r} is read only",
-                hint="leave read_only= out, or show what another memory keeps with Window and Episodes",
+                hint="leave read_only= out, or show what another memory keeps with Recent and Episodes",
             )
 
     def hooks(self, spec: AgentSpec) -> Hooks:

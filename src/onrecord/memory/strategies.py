@@ -23,9 +23,9 @@ __all__ = (
     "Heard",
     "Learned",
     "Recalling",
+    "Recent",
     "Strategy",
     "Summary",
-    "Window",
     "checked_model",
     "consultation",
 )
@@ -107,15 +107,15 @@ class _Sized(Struct, frozen=True):
     size: int = 10
 
 
-class Window(_Sized, frozen=True):
+class Recent(_Sized, frozen=True):
     """The last ``size`` messages with this person that the conversation at hand does not show itself."""
 
-    name = "window"
+    name = "recent"
     messages = True
     writes = False
 
     def __post_init__(self) -> None:
-        _check_count("Window", "size", self.size)
+        _check_count("Recent", "size", self.size)
 
     async def recall(self, seen: Recalling, /) -> Sequence[Candidate]:
         held = await seen.shelf.newest(seen.space, "message", limit=self.size, apart=seen.apart)
