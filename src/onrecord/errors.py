@@ -15,6 +15,7 @@ OnrecordError                 .code (stable)  .hint (what to do)
 │   └─ UnsupportedThinkingError   a ConfigurationError too: raised while building where the model is known by then
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
+├─ DocumentInvalid            a document that cannot be read: broken, too large, of no known kind
 └─ StoreError                 SessionConflict .expected .found; LeaseLost
 
 Messages quote names with ``!r`` and never hold message content, tool arguments or credentials.
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = (
     "AnswerRefused",
     "ConfigurationError",
+    "DocumentInvalid",
     "ErrorKind",
     "FeatureConflict",
     "FeatureFailed",
@@ -320,6 +322,12 @@ class RecordInvalid(OnrecordError):
     """A record file or line cannot be read, or does not fold. Names the line."""
 
     default_code = "record-invalid"
+
+
+class DocumentInvalid(OnrecordError):
+    """A document cannot be read for retrieval: it is broken, encrypted, too large, or of a kind nobody here reads."""
+
+    default_code = "document-invalid"
 
 
 class StoreError(OnrecordError):

@@ -28,7 +28,7 @@ from onrecord.record.record import Record
 from onrecord.session import refold
 from onrecord.session.codec import dumps_session
 from onrecord.session.history import import_messages
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.director import Brief, Query, Stage
