@@ -14,7 +14,8 @@ THINKING_HINT = "`onrecord models NAME` says how a model can be asked to think; 
 _MOST = 5
 _OF_THE_REQUEST = "ask without it, or choose a model that takes it; `onrecord models NAME` lists what one refuses"
 _OF_THE_CONVERSATION = (
-    "choose a model that takes it, or give the agent the features Media (words in its place) and Degrade (left out)"
+    "choose a model that takes it, give its bytes where it is a URL or a file id that is not taken, or give the agent "
+    "the features Media (words in its place) and Degrade (left out)"
 )
 
 
