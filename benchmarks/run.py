@@ -21,7 +21,18 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import envelope, failover, flow_turns, flow_wakes, hosted, in_process, over_http, two_workers, wires
+from benchmarks import (
+    envelope,
+    failover,
+    flow_turns,
+    flow_wakes,
+    hosted,
+    in_process,
+    over_http,
+    skills,
+    two_workers,
+    wires,
+)
 
 
 def main() -> int:
@@ -45,7 +56,7 @@ def main() -> int:
         tables.append(over_http.table(pairs))
         print(tables[-1], flush=True)
     if options.fake or every:
-        rows = [*asyncio.run(in_process.measured()), *asyncio.run(failover.measured())]
+        rows = [*asyncio.run(in_process.measured()), *asyncio.run(failover.measured()), *asyncio.run(skills.measured())]
         told["without network"] = msgspec.to_builtins(rows)
         tables.append(in_process.table(rows))
         print(tables[-1], flush=True)

@@ -15,7 +15,8 @@ MODULES = (
     "flows/flow", "governance/rules", "host/host", "prompt/window", "providers/anthropic/client",
     "providers/google/client", "providers/local/client", "providers/offline/client", "providers/openai_chat/client",
     "providers/openai_compatible/vendors", "providers/openai_responses/client", "record/entry", "session/store",
-    "stores/sqlite", "subturn", "sync", "telemetry/otel", "testing/scripted", "timing", "tools/tool", "turn/take",
+    "skills/skill", "stores/sqlite", "subturn", "sync", "telemetry/otel", "testing/scripted", "timing", "tools/tool",
+    "turn/take",
 )  # fmt: skip
 
 

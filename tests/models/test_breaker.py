@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from onrecord.errors import ConfigurationError, ErrorKind
+from onrecord.errors import ConfigurationError, ErrorKind, UsageError
 from onrecord.models.breaker import Breaker, Circuit
 from onrecord.models.call_rules import CallRule, CallScope
 from onrecord.models.chunks import Attempted, TextChunk
@@ -226,7 +226,7 @@ async def test_a_trial_that_is_cut_short_makes_room_for_another(ends: str) -> No
     clock, never = Clock(), asyncio.Event()
     trial: dict[str, Any] = {
         "cancelled": [never.wait], "left": [TextChunk("par"), never.wait], "own fault": [error("invalid")],
-        "raised": [ValueError("broken")],
+        "raised": [UsageError("not of the provider")],
     }  # fmt: skip
     model = Failing("a", [BUSY], [BUSY], trial[ends])
     reliable = alone(model, clock, Breaker(threshold=2, successes=1))

@@ -29,7 +29,7 @@ from onrecord.tools.toolset import OfferContext
 from onrecord.turn.contained import fail
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import SLOTS, Rank, Stop
-from onrecord.turn.plan import Mounted, offer_of
+from onrecord.turn.plan import Mounted, offer_of, tools_of
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
@@ -100,8 +100,9 @@ async def offered(
     if not toolsets or allowed == ():
         return static
     context = OfferContext(
-        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data
-    )
+        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data,
+        active=frozenset().union(*(names(turn) for names in turn.plan.active)),
+    )  # fmt: skip
     names, more = {o.tool.id for o in static}, list(static)
     for toolset in toolsets:
         label = type(toolset).__name__
@@ -191,7 +192,7 @@ def _misfit(before: Request, after: Request) -> str:
                 return f"a span of units {span.start} to {span.stop}, where there are {units}"
             if not isinstance(span, (Span, ContextMessage)):
                 return "a view of something else than spans and messages"
-    if after.offers is not before.offers and not all(isinstance(offer, Offer) for offer in after.offers):
+    if after.offers is not before.offers and tools_of(after.offers) is None:
         return "an offer that is none"
     if problem := _unset(before, after):
         return problem

@@ -259,7 +259,8 @@ class Hooks(Struct, frozen=True, kw_only=True):
     host one whose turn broke off comes again. ``built`` is called last, with every registered tool by id and whether
     toolsets may offer more: what names tools checks them here, and raises ConfigurationError. ``on_thinking`` is no
     moment: one feature may rewrite each stretch of a reply's reasoning before it is shown or filed, or drop it (an
-    empty text); native items are left as they are. ``alone``: two features of this name are refused.
+    empty text); native items are left as they are. ``alone``: two features of this name are refused. ``active`` names
+    what is in use in a turn, a skill say, for toolsets that offer by it (`OfferContext.active`).
     """
 
     on_input: OnInput | None = None
@@ -286,6 +287,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
     built: Callable[[Mapping[str, Tool], bool], None] | None = None
     on_thinking: Callable[[str], str] | None = None
     alone: bool = False
+    active: Callable[[Turn], frozenset[str]] | None = None
 
 
 class Feature(Protocol):

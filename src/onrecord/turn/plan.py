@@ -103,6 +103,7 @@ class Plan:
         self.conditional: tuple[Instruction, ...] = ()
         self.forget: tuple[Forget, ...] = ()
         self.features: tuple[str, ...] = ()
+        self.active: tuple[Callable[[Any], frozenset[str]], ...] = ()
         self.manifests: tuple[Mapping[str, Json], ...] = ()
         self._base: tuple[str, tuple[Piece, ...]] | None = None
         self._offers: dict[tuple[str, ...] | None, tuple[Offer, ...]] = {}
@@ -138,6 +139,24 @@ class Plan:
 def offer_of(tool: Tool) -> Offer:
     """A tool with its plain description."""
     return Offer(tool=tool, spec=ToolSpec(name=tool.id, description=tool.description, schema=tool.parameters))
+
+
+_TOOLS: dict[int, tuple[tuple[Offer, ...], dict[str, Tool]]] = {}
+
+
+def tools_of(offers: tuple[Offer, ...]) -> Mapping[str, Tool] | None:
+    """The tools of some offers by id; None when one of them is no offer. The same tuple is read once."""
+    held = _TOOLS.get(id(offers))
+    if held is None or held[0] is not offers:
+        if not all(isinstance(offer, Offer) for offer in offers):
+            return None
+        tools = {offer.tool.id: offer.tool for offer in offers}
+        if type(offers) is not tuple:  # a list may be another the next time
+            return tools
+        if len(_TOOLS) >= 256:
+            _TOOLS.clear()
+        held = _TOOLS[id(offers)] = (offers, tools)
+    return held[1]
 
 
 def check_allowed(allowed: Iterable[str] | None, tools: dict[str, Tool]) -> None:
@@ -286,6 +305,7 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     for watch in (w for _, h in mounted for w in h.watch):
         if watch not in plan.watch:  # given twice, it still looks once
             plan.watch = (*plan.watch, watch)
+    plan.active = tuple(h.active for _, h in mounted if h.active is not None)
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
     _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None])

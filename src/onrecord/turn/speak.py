@@ -21,7 +21,7 @@ from onrecord.turn.dispatch import Batch, dispatch, settle_rest
 from onrecord.turn.listen import Heard, heard_again, listen
 from onrecord.turn.moments import Answer, Revise, Stop
 from onrecord.turn.performed import SpeakDone, read_before
-from onrecord.turn.plan import offer_of
+from onrecord.turn.plan import offer_of, tools_of
 from onrecord.turn.receipt import file_request
 from onrecord.turn.reply_hooks import reply_hooks
 from onrecord.turn.resume import resume_verb
@@ -67,7 +67,7 @@ class _Speaking:
 
     def permit(self, offers: tuple[Offer, ...]) -> None:
         """Whatever was offered in this turn may be called; narrowing only hides."""
-        self.batch.tools.update((offer.tool.id, offer.tool) for offer in offers)
+        self.batch.tools.update(tools_of(offers) or {})
 
     def recall(self, pending: Pending) -> None:
         """What the recorded rounds of a paused verb count for: rounds, their values, revisions asked for."""

@@ -12,6 +12,7 @@ from onrecord.models.lanes import UnitEncoder
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import HeadMarks, Piece, Request, Span, Wire
+from onrecord.models.request_tails import RequestTails
 from onrecord.models.written_forms import schema_text
 from onrecord.providers.anthropic.cards import Rules
 from onrecord.providers.anthropic.content_blocks import is_blank, replayable
@@ -25,7 +26,6 @@ MARKS = 4
 _MARK = b',"cache_control":{"type":"ephemeral"}}'
 _LASTING_MARK = b',"cache_control":{"type":"ephemeral","ttl":"1h"}}'
 _NO_MARKS = HeadMarks()
-_TAILS = 64
 
 
 class AnthropicProjection(AnthropicUnits, Projection):
@@ -44,7 +44,7 @@ class AnthropicProjection(AnthropicUnits, Projection):
         self._cut = _LASTING_MARK if lasting else _MARK
         self._lasting: AnthropicProjection | None = None
         self._heads: tuple[object, bytes] = ((), b"")
-        self._tails: dict[tuple[object, ...], tuple[object, bytes]] = {}
+        self._tails = RequestTails()
 
     # ---- marks
 
@@ -89,7 +89,8 @@ class AnthropicProjection(AnthropicUnits, Projection):
 
     def frame(self, request: Request, system: Sequence[str], /, *, empty: bool) -> tuple[bytes, bytes]:
         marked, tools = self._head_marks(request) if request.view.head is not None else (0, False)
-        tail = self._tail(request, mark_tools=tools)
+        thinks = self.card.thinking != "budget" or not wants_thinking(request.settings) or _may_think(self, request)
+        tail = self._tails.of(request, self._fields, tools, thinks)
         if request.shape is not None and not self.wishes.shapes(request):
             system = [*system, schema_text(request.shape)]
         head = self._head(tuple(system), marked)
@@ -121,21 +122,11 @@ class AnthropicProjection(AnthropicUnits, Projection):
         self._heads = (key, head)
         return head
 
-    def _tail(self, request: Request, *, mark_tools: bool) -> bytes:
-        thinks = self.card.thinking != "budget" or not wants_thinking(request.settings) or _may_think(self, request)
-        specs = [offer.spec for offer in request.offers]
-        key = (id(request.settings), id(request.shape), request.choice, thinks, mark_tools, *[id(s) for s in specs])
-        if (seen := self._tails.get(key)) is not None:
-            return seen[1]
+    def _fields(self, request: Request, mark_tools: bool, thinks: bool) -> dict[str, Json]:  # noqa: FBT001 - of a key
         fields = self.wishes.fields(request, thinks=thinks)
         if mark_tools and (tools := fields.get("tools")):
             fields["tools"] = [*tools[:-1], {**tools[-1], **_cache_control(self._cut)}]
-        tail = b"]," + dumps(fields)[1:]
-        if len(self._tails) >= _TAILS:
-            self._tails.clear()
-        # What the key names by id is kept with it, so that no id can come to mean something else.
-        self._tails[key] = ((request.settings, request.shape, specs), tail)
-        return tail
+        return fields
 
 
 def _cache_control(cut: bytes) -> dict[str, Json]:

@@ -15,6 +15,7 @@ from onrecord.models.lanes import Entries, Run
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings
+from onrecord.models.request_tails import RequestTails
 from onrecord.models.unit_bytes import result_parts
 from onrecord.models.written_forms import Names, arguments, schema_text
 from onrecord.providers.google.cards import PROTOCOL, Dialect
@@ -32,7 +33,6 @@ MEDIA_OF_RESULTS = "[The media of the tool results above.]"
 MOST_STOPS = 5
 NAMES = Names(more="_-.:")
 _OWN_FIELDS = frozenset({"contents", "systemInstruction"})
-_TAILS = 64
 
 
 def wire_id_of(wire_id: str) -> str:
@@ -68,7 +68,7 @@ class GoogleProjection(Projection):
             card.images, card.audio, card.files, dialect.signs, dialect.results_hold_media, dialect.fetches, self._base,
         )  # fmt: skip
         self._system: tuple[tuple[str, ...], bytes] = ((), b"")
-        self._tails: dict[tuple[object, ...], tuple[object, bytes]] = {}
+        self._tails = RequestTails()
 
     # ---- units
 
@@ -159,7 +159,7 @@ class GoogleProjection(Projection):
             head += self.entries.opening[kind] + body + self.entries.end
         elif filled and not empty:
             head += b","
-        return head, self._tail(request, form)
+        return head, self._tails.of(request, self._fields, form)
 
     def _head(self, system: Sequence[str]) -> tuple[bytes, bool]:
         """Up to the contents, and whether there is one already: instructions, where a model has no place for them."""
@@ -204,20 +204,8 @@ class GoogleProjection(Projection):
             return "prompt"
         return card.structured
 
-    def _tail(self, request: Request, form: str) -> bytes:
+    def _fields(self, request: Request, form: str) -> dict[str, Json]:
         offers = request.offers if self.card.tools else ()
-        key = (id(request.settings), id(request.shape), request.choice, *[id(offer.spec) for offer in offers])
-        if (seen := self._tails.get(key)) is not None:
-            return seen[1]
-        fields = self._fields(request, offers, form)
-        tail = b"]," + dumps(fields)[1:] if fields else b"]}"
-        if len(self._tails) >= _TAILS:
-            self._tails.clear()
-        # What the key names by id is kept with it, so that no id can come to mean something else.
-        self._tails[key] = ((request.settings, request.shape, [offer.spec for offer in offers]), tail)
-        return tail
-
-    def _fields(self, request: Request, offers: Sequence[Offer], form: str) -> dict[str, Json]:
         settings = request.settings
         extra = self.extra | dict(settings.extra)
         hosted: list[Json] = [{"googleSearch": {}}] if settings.search and self.card.tools else []

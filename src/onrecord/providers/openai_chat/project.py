@@ -15,6 +15,7 @@ from onrecord.models.lanes import Run
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
+from onrecord.models.request_tails import RequestTails
 from onrecord.models.unit_bytes import result_parts
 from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
@@ -28,7 +29,6 @@ OFF = frozenset({"none", "off", 0})
 """Words for no thinking."""
 _OWN_FIELDS = frozenset({"model", "messages", "stream"})
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_TAILS = 64
 
 
 class ChatProjection(Projection):
@@ -43,7 +43,7 @@ class ChatProjection(Projection):
         self.profile = (card.arrays, card.images, card.audio, card.files, dialect.developer, dialect.one_system)
         self._head = b'{"model":' + dumps(card.model) + b',"messages":['
         self._system: tuple[tuple[str, ...], bytes] = ((), b"")
-        self._tails: dict[tuple[object, ...], tuple[object, bytes]] = {}
+        self._tails = RequestTails()
 
     # ---- units
 
@@ -138,7 +138,7 @@ class ChatProjection(Projection):
         form = self._form_of(request)
         if form in {"json", "prompt"} and request.shape is not None:
             system = [*system, schema_text(request.shape)]
-        tail = self._tail(request, form)
+        tail = self._tails.of(request, self._fields, form)
         if not system:  # a request without messages is refused
             return self._head + self.filler(leads=False)[1] if empty else self._head, tail
         texts, message = tuple(system), self._system
@@ -175,20 +175,8 @@ class ChatProjection(Projection):
             return "prompt"
         return self.card.structured
 
-    def _tail(self, request: Request, form: str) -> bytes:
+    def _fields(self, request: Request, form: str) -> dict[str, Json]:
         offers = request.offers if self.card.tools else ()
-        key = (id(request.settings), id(request.shape), request.choice, *[id(offer.spec) for offer in offers])
-        if (seen := self._tails.get(key)) is not None:
-            return seen[1]
-        body = self._fields(request, offers, form)
-        tail = b"]," + dumps(body)[1:]
-        if len(self._tails) >= _TAILS:
-            self._tails.clear()
-        # What the key names by id is kept with it, so that no id can come to mean something else.
-        self._tails[key] = ((request.settings, request.shape, [offer.spec for offer in offers]), tail)
-        return tail
-
-    def _fields(self, request: Request, offers: Sequence[Offer], form: str) -> dict[str, Json]:
         fields: dict[str, Json] = {}
         search = self.dialect.search if request.settings.search and self.card.tools and self.card.hosted_search else {}
         if offers and request.choice == "none" and not self.dialect.forces:

@@ -16,6 +16,7 @@ from onrecord.models.lanes import Run
 from onrecord.models.model import ModelCard
 from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
+from onrecord.models.request_tails import RequestTails
 from onrecord.models.unit_bytes import result_parts
 from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
 from onrecord.providers.openai_responses.cards import PROTOCOL, Dialect
@@ -32,7 +33,6 @@ _OWN_FIELDS = frozenset(
 )
 _HOLDERS = ("reasoning", "text")
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_TAILS = 64
 
 
 class ResponsesProjection(Projection):
@@ -50,7 +50,7 @@ class ResponsesProjection(Projection):
         self.profile = (card.images, card.files)
         self._start = b'{"model":' + dumps(card.model)
         self._lead: tuple[tuple[str, ...], bytes] = ((), self._start + b',"input":[')
-        self._tails: dict[tuple[object, ...], tuple[object, bytes]] = {}
+        self._tails = RequestTails()
 
     # ---- units
 
@@ -122,7 +122,7 @@ class ResponsesProjection(Projection):
         form = self._form_of(request)
         if form in {"json", "prompt"} and request.shape is not None:
             system = [*system, schema_text(request.shape)]
-        tail = self._tail(request, form)
+        tail = self._tails.of(request, self._fields, form)
         if empty and system:  # instructions alone are refused: there has to be an item
             return self._start + b',"input":[' + _instruction("system", "\n\n".join(system)), tail
         if empty:
@@ -165,19 +165,8 @@ class ResponsesProjection(Projection):
             return "prompt"
         return self.card.structured
 
-    def _tail(self, request: Request, form: str) -> bytes:
+    def _fields(self, request: Request, form: str) -> dict[str, Json]:
         offers = request.offers if self.card.tools else ()
-        key = (id(request.settings), id(request.shape), request.choice, *[id(offer.spec) for offer in offers])
-        if (seen := self._tails.get(key)) is not None:
-            return seen[1]
-        tail = b"]," + dumps(self._fields(request, offers, form))[1:]
-        if len(self._tails) >= _TAILS:
-            self._tails.clear()
-        # What the key names by id is kept with it, so that no id can come to mean something else.
-        self._tails[key] = ((request.settings, request.shape, [offer.spec for offer in offers]), tail)
-        return tail
-
-    def _fields(self, request: Request, offers: Sequence[Offer], form: str) -> dict[str, Json]:
         fields: dict[str, Json] = {}
         searches = bool(request.settings.search) and self.card.tools and self.card.hosted_search
         tools: list[Json] = [_tool(offer) for offer in offers]
