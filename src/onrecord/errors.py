@@ -6,7 +6,7 @@ OnrecordError                 .code (stable)  .hint (what to do)
 ├─ TurnError                  .result: the turn's entries and session are kept
 │   ├─ MessageDenied          .moment .rule .reason (never the content)
 │   ├─ AnswerRefused
-│   ├─ FeatureFailed          .feature .moment
+│   ├─ FeatureFailed          .feature .moment; Unmeasurable .provider
 │   ├─ LimitReached           tokens, cost, time, rounds
 │   └─ TurnParked             .why: its row was set aside
 ├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .refuses
@@ -52,6 +52,7 @@ __all__ = (
     "ToolInvalid",
     "TurnError",
     "TurnParked",
+    "Unmeasurable",
     "UnsupportedThinkingError",
     "UsageError",
 )
@@ -177,6 +178,22 @@ class FeatureFailed(TurnError):
     def __init__(self, feature: str, moment: str, problem: str, *, hint: str = "") -> None:
         super().__init__(f"feature {feature!r} failed at {moment}: {problem}", hint=hint)
         self.feature, self.moment = feature, moment
+
+
+class Unmeasurable(FeatureFailed):
+    """A window is to keep a budget of tokens, and the provider does not say how many it counted."""
+
+    default_code = "unmeasurable"
+
+    def __init__(self, feature: str, provider: str) -> None:
+        super().__init__(
+            feature,
+            "request",
+            f"provider {provider!r} reported no usage, and tokens are counted here, never guessed",
+            hint="use a model that reports usage, Window.last(...), which counts no tokens, or Compaction, which "
+            "estimates them",
+        )
+        self.provider = provider
 
 
 class LimitReached(TurnError):

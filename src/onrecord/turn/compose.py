@@ -54,18 +54,18 @@ def arranged(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     return tuple(sorted(pieces, key=lambda p: (_PLACES[p.place], p.rank)))
 
 
-def with_conditional(turn: Turn, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """With the instructions whose ``only_if`` holds now, in their places."""
+def with_conditional(turn: Turn, pieces: tuple[Piece, ...], action: int, budget: int) -> tuple[Piece, ...]:
+    """With the instructions whose ``only_if`` holds now, in their places, and templates as they read now."""
     if not turn.plan.conditional:
         return pieces
-    more = [i.piece() for i in turn.plan.conditional if _holds(turn, i)]
+    more = [p for i in turn.plan.conditional if _holds(turn, i) and (p := i.piece(action, budget)) is not None]
     return arranged((*pieces, *more)) if more else pieces
 
 
 def _holds(turn: Turn, instruction: Instruction) -> bool:
     """Whether a condition holds. One that raises does not, and the record says so."""
     try:
-        return instruction.only_if is not None and bool(instruction.only_if(turn))
+        return instruction.only_if is None or bool(instruction.only_if(turn))
     except Exception as error:  # noqa: BLE001 - a condition decides about its own text, not about the turn
         turn.note(Noted(by=instruction.name, text=f"only_if failed: {type(error).__name__}"))
         return False

@@ -233,7 +233,7 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
         if turn.plan.toolsets and speaking.limit:
             offers = await offered(turn, offers, speaking.count, allowed=speaking.tools)
             speaking.permit(offers)
-    pieces = with_conditional(turn, speaking.pieces)
+    pieces = with_conditional(turn, speaking.pieces, speaking.count + 1, 0 if speaking.wrapping else speaking.limit)
     if speaking.wrapping and speaking.offering:
         pieces = (*pieces, WRAP_UP)
     request = base_request(
