@@ -238,6 +238,7 @@ def test_a_server_by_its_address_is_asked_and_the_card_is_json(
     [
         (CHAT, "m", "/v1/chat/completions", "/v1"),
         (CHAT, "openai:m", "/v1/chat/completions", "/v1"),
+        (CHAT, "groq:m", "/v1/chat/completions", "/v1"),
         (RESPONSES, "openai-responses:m", "/v1/responses", "/v1"),
         (MESSAGES, "anthropic:m", "/v1/messages", ""),
         (GOOGLE, "google:m", "/v1beta/models/m:streamGenerateContent?alt=sse", "/v1beta"),
@@ -247,7 +248,7 @@ def test_a_server_of_any_wire_is_asked_at_its_address(
     wire: Wire, name: str, path: str, asks: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over the protocol that the name begins with, each way of asking for a schema; no vendor's key goes there."""
-    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"):
         monkeypatch.setenv(variable, SECRET)
     hello = SSE_HEAD + chunk(b"".join(wire.hello)) + LAST_CHUNK
     with served(answering(hello)) as server:

@@ -15,7 +15,7 @@ from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.providers.anthropic import anthropic
 from onrecord.providers.google import google
-from onrecord.providers.openai_compatible import openai_compatible
+from onrecord.providers.openai_compatible import VENDORS, openai_compatible, vendor_model
 from onrecord.providers.openai_responses import openai_responses
 from onrecord.providers.probe import Probed, probe
 
@@ -71,6 +71,8 @@ def _asked_for(args: argparse.Namespace, name: str) -> Model:
             return anthropic(model, base_url=args.at, api_key=key or _NO_KEY, provider="anthropic-compatible")
         case "google":
             return google(model, base_url=args.at, api_key=key or _NO_KEY)
+    if wire in VENDORS and model:  # the vendor's dialect, and nothing of its key
+        return vendor_model(wire, model, base_url=args.at, api_key=key or _NO_KEY)
     return openai_compatible(args.at, name.removeprefix("openai:"), api_key=key)
 
 
