@@ -255,6 +255,14 @@ def test_a_model_without_a_provider_is_told_how_names_are_written(name: str, hin
     assert caught.value.hint.startswith(hint)
 
 
+@pytest.mark.parametrize("name", ["OpenAI:gpt-5-mini", " openai:gpt-5-mini", "GPT:5"])
+def test_a_provider_in_capitals_is_recognised(name: str) -> None:
+    """Names are written in small letters, and whoever writes others is told."""
+    with pytest.raises(ConfigurationError, match="unknown model provider") as caught:
+        Agent(name)
+    assert caught.value.hint == "did you mean 'openai'?"
+
+
 # ---- with_ -----------------------------------------------------------------------------------------------------------
 
 
