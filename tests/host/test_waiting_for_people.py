@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onrecord.session.memory_store import MemoryStore
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered, Ask, Woke, approved, declined, expiry_key
@@ -18,6 +17,7 @@ from onrecord.governance import CheckIn, NeedsCheckIn, ask_human
 from onrecord.host import Host
 from onrecord.host.questions import Caller
 from onrecord.record.kinds import ToolStarted
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext
 from tests.host.hosting import hosted, said, settled
