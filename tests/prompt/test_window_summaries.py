@@ -16,7 +16,7 @@ from onrecord.prompt.window.evicted import Evicted, Stayed
 from onrecord.prompt.window.gaps import COMPACTED_HEAD
 from onrecord.prompt.window.window import Window
 from onrecord.record.kinds import ModelReplied, ModelRequested
-from onrecord.testing import FakeEffects, ScriptedModel, call, raises
+from onrecord.testing import FakeEffects, ScriptedModel, call, raises, reply
 from onrecord.turn.moments import Hooks
 from onrecord.turn.result import TurnResult
 from onrecord.turn.turn import Turn
@@ -175,3 +175,18 @@ async def test_so_it_is_for_a_compaction() -> None:
     done = await narrow.turn(answer, session=waits.session, effects=FakeEffects())
     assert done.text == "Paid."
     assert model.calls == ["speak", "speak", "speak", "consult", "speak"]
+
+
+async def test_a_history_of_the_caller_is_summed_up_once_too() -> None:
+    """What stands for its beginning stands for the same beginning in the next turn."""
+    small = scribe("They met.")
+    model = counting("a", "b", tokens=99)
+    agent = Agent(model, features=[Window.summarize(50, model=small, keep=2)])
+    first = await turn(agent, session="s", history=dialogue(6, 900))
+    model.add(reply("c", usage=Usage(input_tokens=9)))
+    second = await turn(agent, session=first.session, history=dialogue(8, 900))
+    third = await turn(agent.with_(features=[Window.summarize(500, model=small, keep=2)]), session=second.session,
+                       history=dialogue(9, 900))  # fmt: skip
+    assert small.calls == ["consult"]
+    assert [spans(request)[1:] for request in model.requests] == [[], [(7, 9)], [(7, 10)]]
+    assert bodies(third, Evicted) == []

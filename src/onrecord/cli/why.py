@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from onrecord.cli.reply import call_text
-from onrecord.cli.sentences import answer_text, brief_of, input_text, reply_text, result_text, units_shown
+from onrecord.cli.sentences import (
+    answer_text,
+    brief_of,
+    input_text,
+    replied_by,
+    reply_text,
+    result_text,
+    units_shown,
+)
 from onrecord.cli.terminal import Screen, cut, plural, quoted, safe
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Round
@@ -50,6 +58,8 @@ def _takes_part(entry: Entry, rounds: set[str]) -> bool:
     body = entry.body
     if isinstance(body, (kinds.ToolStarted, kinds.ToolReturned)):
         return body.round in rounds
+    if kind_of(body) == "cost.limit_hit":  # of a `Budget`, which may have ended the turn
+        return True
     return isinstance(body, (kinds.VerdictFiled, kinds.ModelAttempted, kinds.ContextAdded, kinds.TurnInterrupted))
 
 
@@ -80,6 +90,7 @@ class _Telling:
         self.fresh: list[str] = []
         self.told: set[str] = set()
         self.requests = 0
+        self.asked: dict[str, str] = {}
 
     def sentences(self, entry: Entry) -> list[str]:
         """One sentence, and details below it."""
@@ -88,11 +99,18 @@ class _Telling:
             return self._requested(body)
         if isinstance(body, kinds.ToolReturned):
             self.fresh.append(body.name)
+        if isinstance(body, kinds.ModelReplied) and (by := replied_by(body.round)) not in self._names(body.round.id):
+            return [f"{by} replied in its place {_reply(body.round)}."]
         tell = _SENTENCES.get(type(body))
         return [tell(body) if tell is not None else f"{kind_of(body)}: {brief_of(body)}."]
 
+    def _names(self, round_id: str) -> tuple[str, ...]:
+        """Who may reply without being named: whoever was asked, and somebody whom the record does not name."""
+        return ("", self.asked.get(round_id, ""))
+
     def _requested(self, body: kinds.ModelRequested) -> list[str]:
         self.requests += 1
+        self.asked[body.round] = body.model
         purpose = {"wrap_up": " for a last answer without tools", "judge": " silently, to judge"}.get(body.purpose, "")
         told = [f"{body.model} was asked{' again' if self.requests > 1 else ''}{purpose}"]
         if self.fresh:

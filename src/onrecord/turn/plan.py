@@ -12,6 +12,7 @@ from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
 from onrecord.models.request import Offer, Piece, Purpose, Shape, ToolSpec
+from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
@@ -110,6 +111,7 @@ class Plan:
         self.watch: tuple[Watch, ...] = ()
         self.holds_drafts = self.keeps_wakes = False
         self.on_thinking: tuple[str, Callable[[str], str]] | None = None
+        self.redact: Callable[[Entry], Entry] | None = None
         self.shape: Shape[Any] | None = None
         self.pieces: tuple[Piece, ...] = ()
         self.conditional: tuple[Instruction, ...] = ()
@@ -359,6 +361,10 @@ def _mount_moments(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     requests = plan.on["request"]
     thinking = [(name, hooks.on_thinking) for name, hooks in mounted if hooks.on_thinking is not None]
     plan.on_thinking = thinking[0] if thinking else None
+    redacts = [(name, hooks.redact) for name, hooks in mounted if hooks.redact is not None]
+    if len(redacts) > 1:
+        raise FeatureConflict(f"only one feature redacts; found {redacts[0][0]!r} and {redacts[1][0]!r}")
+    plan.redact = redacts[0][1] if redacts else None
     plan.on_request = {p: tuple(m for m in requests if p in m.hooks.purposes) for p in PURPOSES}
     plan.on_request["consult"] = ()
     plan.holds_drafts = any(m.hooks.holds_drafts for m in plan.on["output"])
