@@ -85,6 +85,7 @@ async def test_erasing_a_session_takes_its_memories() -> None:
 
 USELESS: list[tuple[str, Any]] = [
     ("no strategies", lambda: Memory(PlainShelf(), ())),
+    ("one that is not in a list", lambda: Memory(PlainShelf(), Recent())),  # type: ignore[arg-type]  # wrong on purpose
     ("two of a kind", lambda: Memory(PlainShelf(), (Recent(3), Recent(4)))),
     ("an unknown scope", lambda: Memory(PlainShelf(), (Recent(),), scope="world")),
     ("no name", lambda: Memory(PlainShelf(), (Recent(),), name="")),
@@ -111,6 +112,12 @@ def test_a_useless_memory_is_refused_when_it_is_made(make: Any) -> None:
     with pytest.raises(ConfigurationError) as told:
         make()
     assert str(told.value)
+
+
+def test_strategies_may_be_a_list() -> None:
+    """Two memories that say the same are the same."""
+    shelf = PlainShelf()
+    assert Memory(shelf, [Recent(3)]) == Memory(shelf, (Recent(3),))
 
 
 def test_an_agent_without_it_does_not_import_it() -> None:

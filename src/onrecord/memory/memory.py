@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from onrecord.conversation.content import plain_text
@@ -46,7 +46,7 @@ class Recalled(Struct, frozen=True):
 
 class _Kept(Struct, frozen=True):
     shelf: Shelf
-    strategies: tuple[Strategy, ...]
+    strategies: Sequence[Strategy]
 
 
 class Memory(_Kept, frozen=True, kw_only=True):
@@ -70,6 +70,13 @@ class Memory(_Kept, frozen=True, kw_only=True):
     redact: Callable[[str], str] | None = None
 
     def __post_init__(self) -> None:
+        given: object = self.strategies
+        if not isinstance(given, Sequence):
+            raise ConfigurationError(
+                f"a memory takes several strategies, not a {type(given).__name__}",
+                hint="write (Recent(10),), also for one",
+            )
+        structs.force_setattr(self, "strategies", tuple(given))
         if not self.strategies:
             raise ConfigurationError(
                 "a memory without strategies remembers nothing", hint="give it Recent(10), or Facts()"

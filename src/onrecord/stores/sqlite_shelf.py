@@ -28,6 +28,7 @@ from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_erase import SWEPT_AT_ONCE, sweep
 from onrecord.stores.sqlite_faults import damaged, unusable_path
 from onrecord.stores.sqlite_file import SqliteFile, transaction
+from onrecord.stores.sqlite_schema import BUSY_S, write_ahead
 
 if TYPE_CHECKING:
     import sqlite3
@@ -38,7 +39,6 @@ SHELF_ID = 0x6F6E726D
 """Marks a SQLite file as a shelf of this library: ``onrm`` in ASCII."""
 
 _VERSION = 1
-_BUSY_S = 5.0
 _ASKED = 40
 """Words of a question that are looked for; further ones are left out."""
 
@@ -225,10 +225,10 @@ def _forget(what: SessionKey | Identity, connection: sqlite3.Connection) -> int:
 def _open(path: str, synchronous: str, codec: CellCodec) -> tuple[sqlite3.Connection, bool]:
     import sqlite3
 
-    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         _recognise(connection, path)
-        connection.execute("pragma journal_mode=wal")
+        write_ahead(connection)
         connection.execute(f"pragma synchronous={synchronous}")
         connection.execute("pragma secure_delete=on")  # what is deleted is overwritten at once
     except BaseException as error:
