@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onrecord.cli.record_file import exported, read_record
-from onrecord.cli.sentences import brief_of
+from onrecord.honesty.sentences import brief_of
 from onrecord.cli.sources import Held
 from onrecord.cli.terminal import Screen
 from onrecord.cli.timeline import turn_lines

@@ -10,7 +10,7 @@ from onrecord.cli.asking import ANSWER
 from onrecord.cli.hosted import shown_message
 from onrecord.cli.outcome_words import outcome_texts, why_unanswered
 from onrecord.cli.reply import Reply
-from onrecord.cli.sentences import answer_text
+from onrecord.honesty.sentences import answer_text
 from onrecord.cli.terminal import Screen, plural, quoted
 from onrecord.conversation.content import plain_text
 from onrecord.conversation.inputs import Answered, Said

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
-from onrecord.cli.reply import call_text
+from onrecord.honesty.sentences import call_text
 from onrecord.cli.terminal import Screen, quoted
 from onrecord.conversation.inputs import Answered, AskField, Question
 from onrecord.errors import OnrecordError

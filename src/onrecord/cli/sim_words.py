@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from onrecord.cli.sentences import input_text
+from onrecord.honesty.sentences import input_text
 from onrecord.cli.simulated_time import SimulatedTime
 from onrecord.conversation.inputs import Input, Woke
 from onrecord.flows.keys import SILENCE, silence_parts, start_key

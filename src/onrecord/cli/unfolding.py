@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onrecord.cli.failure import FAILED, OK
 from onrecord.cli.record_file import comparable
-from onrecord.cli.reply import call_text
+from onrecord.honesty.sentences import call_text
 from onrecord.cli.sources import Held
 from onrecord.cli.terminal import Screen, cut, plural
 from onrecord.cli.verify import departures, erasures

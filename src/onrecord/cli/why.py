@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from onrecord.cli.reply import call_text
-from onrecord.cli.sentences import answer_text, brief_of, input_text, reply_text, result_text, units_shown
 from onrecord.cli.terminal import Screen, cut, plural, quoted, safe
-from onrecord.conversation.inputs import Said
-from onrecord.conversation.messages import Round
+from onrecord.honesty.languages import english
+from onrecord.honesty.sentences import brief_of, units_shown
+from onrecord.honesty.templates import Teller
 from onrecord.record import kinds
-from onrecord.record.entry import Body, Entry, kind_of
+from onrecord.record.entry import Entry, kind_of
 from onrecord.record.record import Record
 
 __all__ = ("last_answer", "slice_of", "why_lines")
+
+TELLER = Teller(english.IN_FULL, english.WORDS, app="Chatbot", limit=0)
 
 MOST_TOLD = 300
 """How many characters of a sentence are told; ``--full`` tells all."""
@@ -88,8 +89,7 @@ class _Telling:
             return self._requested(body)
         if isinstance(body, kinds.ToolReturned):
             self.fresh.append(body.name)
-        tell = _SENTENCES.get(type(body))
-        return [tell(body) if tell is not None else f"{kind_of(body)}: {brief_of(body)}."]
+        return [TELLER.told(body) or f"{kind_of(body)}: {brief_of(body)}."]
 
     def _requested(self, body: kinds.ModelRequested) -> list[str]:
         self.requests += 1
@@ -131,59 +131,3 @@ class _Telling:
             return [str(spec["name"]) for spec in loads(self.texts.get(digest) or "[]")]
         except (ValueError, TypeError, KeyError):
             return []
-
-
-def _returned(b: kinds.ToolReturned) -> str:
-    how = {
-        "returned": "returned",
-        "failed": "failed with",
-        "denied": "was denied; the model read",
-        "absent": "is not there, or found nothing:",
-        "invalid": "was not run, since its arguments are wrong:",
-        "not_run": "was not run:",
-        "partial": "returned in part",
-        "cancelled": "was cancelled:",
-    }.get(b.status, b.status)
-    return f"{b.name} {how} {result_text(b)}"
-
-
-def _verdict(b: kinds.VerdictFiled) -> str:
-    did = {"allow": "allowed", "deny": "denied", "ask": "wanted a person to decide about", "revise": "sent back",
-           "stop": "stopped the turn at"}[b.verdict]  # fmt: skip
-    what = {
-        "input": "the message", "request": "the request", "text": "the text", "reply": "the reply",
-        "before_tool": "the call", "after_tool": "what the call returned", "output": "the answer", "settle": "the end",
-    }.get(b.moment, b.moment)  # fmt: skip
-    changed = " and put another in its place" if b.verdict == "allow" and b.after and b.after != b.before else ""
-    return f"The rule {b.by} {did} {what}{changed}{f': {b.why}' if b.why else ''}."
-
-
-_SENTENCES: Mapping[type[Body], Callable[[Any], str]] = {
-    kinds.TurnOpened: lambda b: f"A turn of {b.agent or 'the agent'} began.",
-    kinds.TurnInput: lambda b: (
-        f"A person said {input_text(b.input)}."
-        if isinstance(b.input, Said)
-        else f"What came in: {input_text(b.input)}."
-    ),
-    kinds.TurnPaused: lambda b: f"{b.pending.question.by} asked a person: {quoted(b.pending.question.text)}",
-    kinds.TurnResumed: lambda b: f"The person answered: {answer_text(b.answer)}.",
-    kinds.ModelReplied: lambda b: f"It replied {_reply(b.round)}.",
-    kinds.RoundSettled: lambda b: f"The reply became {reply_text(b.round)}.",
-    kinds.ToolStarted: lambda b: f"{call_text(b.name, b.args)} ran.",
-    kinds.ToolReturned: _returned,
-    kinds.VerdictFiled: _verdict,
-    kinds.TextSaid: lambda b: (
-        f"{'A line that no model wrote was' if b.verbatim else 'That was'} said: {quoted(b.text)}"
-    ),
-    kinds.TurnClosed: lambda b: f"The turn was closed as {b.status}.",
-    kinds.TurnInterrupted: lambda b: f"The turn was interrupted: {brief_of(b)}.",
-    kinds.TurnFailed: lambda b: f"The turn failed: {brief_of(b)}.",
-    kinds.ContextAdded: lambda b: f"Context was added: {brief_of(b)}.",
-    kinds.Erased: lambda b: f"What stood here ({b.was}) was erased: {b.why}.",
-    kinds.ModelAttempted: lambda b: f"{brief_of(b)[:1].upper()}{brief_of(b)[1:]}.",
-}
-
-
-def _reply(settled: Round) -> str:
-    calls = {0: "", 1: "with a call: "}.get(len(settled.calls), "with calls: ")
-    return f"{calls}{reply_text(settled)}"

@@ -7,18 +7,33 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from onrecord.cli.reply import call_text
-from onrecord.cli.terminal import plural, quoted
 from onrecord.conversation.content import plain_text
 from onrecord.conversation.display import labelled
 from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started
 from onrecord.conversation.messages import Round
+from onrecord.conversation.short import cut, plural, quoted
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.record import kinds
 from onrecord.record.entry import Body, UnknownBody, kind_of
 from onrecord.session.erasure import reason_of
 
-__all__ = ("answer_text", "brief_of", "input_text", "reply_text", "request_text", "result_text", "units_shown")
+__all__ = (
+    "answer_text",
+    "brief_of",
+    "call_text",
+    "input_text",
+    "json_of",
+    "reply_text",
+    "request_text",
+    "result_text",
+    "units_shown",
+)
+
+
+def call_text(name: str, args: Mapping[str, Json], limit: int = 0) -> str:
+    """A call as one would write it: ``price(city="Lisbon", nights=2)``."""
+    inside = ", ".join(f"{key}={dumps(value).decode()}" for key, value in args.items())
+    return f"{name}({cut(inside, limit)})"
 
 
 def brief_of(body: Body) -> str:
@@ -138,7 +153,7 @@ def _outcome(b: kinds.OutcomeFiled) -> str:
 
 def _run(b: Body) -> str:
     """An entry of flows: which run it is about, and where that stands or why it ended. Empty for other fields."""
-    told: Any = _read(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
+    told: Any = json_of(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
     run = told.get("run") if isinstance(told, Mapping) else None
     if isinstance(run, str):
         return f"{run} {told.get('reason') or ''}".rstrip()
@@ -148,7 +163,8 @@ def _run(b: Body) -> str:
     return f"{run['id']} {run.get('status') or 'running'}{step}"
 
 
-def _read(raw: bytes) -> Json:
+def json_of(raw: bytes) -> Json:
+    """What stands in a body that nothing here declares; None when it cannot be read."""
     try:
         return loads(raw)
     except (ValueError, RecursionError):

@@ -1,0 +1,6 @@
+"""Features that tell how an answer came about."""
+
+from onrecord.honesty.commentary import Commentary, Language
+from onrecord.honesty.status import StatusLine
+
+__all__ = ("Commentary", "Language", "StatusLine")
