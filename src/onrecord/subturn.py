@@ -56,7 +56,8 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
             paused.pending.question.key, value=answer.value, approved=answer.approved, by=answer.by, note=answer.note
         ), paused  # fmt: skip
     order = Order(
-        input=said, session=session, context=turn.context, above=turn.session, may_ask=can_ask(turn)
+        input=said, session=session, context=turn.context, above=turn.session, may_ask=can_ask(turn),
+        record=turn.record,
     )  # fmt: skip
     try:
         result = await take(agent.plan, order, turn.effects)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onrecord.cli.terminal import Screen, cut
+from onrecord.cli.terminal import Screen
 from onrecord.conversation.outgoing import CallDelta, CitationDelta, Delta, MarkDelta, ReasoningDelta, TextDelta
 from onrecord.honesty.sentences import call_text
 

@@ -45,8 +45,8 @@ class Commentary:
     ) -> None:  # fmt: skip
         if language not in get_args(Language):
             raise refused(f"there is no commentary in {language!r}", language, get_args(Language))
-        if not isinstance(app, str) or not app.strip():
-            raise ConfigurationError("app= is the name that people know the agent by, a text that is not blank")
+        if not app.strip():
+            raise ConfigurationError("app= is the name that people know the agent by, and not blank")
         words = import_module(f"onrecord.honesty.languages.{_MODULES[language]}")
         own = tuple(bodies)
         known = {**dict.fromkeys((str(body.__struct_config__.tag) for body in own), ""), **words.TEMPLATES}

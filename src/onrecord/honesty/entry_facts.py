@@ -56,7 +56,7 @@ def _at(value: Any, *path: str) -> Any:
 
 
 def _field(*path: str) -> Fact:
-    return lambda body, words: shown(_at(body, *path))
+    return lambda body, _words: shown(_at(body, *path))
 
 
 def _word(group: str, *path: str) -> Fact:
@@ -76,7 +76,7 @@ def _named(word: str, *path: str) -> Fact:
 
 def _because(*path: str) -> Fact:
     """``: `` and a reason, or nothing."""
-    return lambda body, words: f": {why}" if (why := shown(_at(body, *path))) else ""
+    return lambda body, _words: f": {why}" if (why := shown(_at(body, *path))) else ""
 
 
 def fields_of(body: type[Any]) -> Facts:
@@ -132,7 +132,7 @@ def _place(body: Any, words: Words) -> str:
 
 
 def _about(name: str) -> Fact:
-    return lambda body, words: shown(body.line.about.get(name))
+    return lambda body, _words: shown(body.line.about.get(name))
 
 
 def _names(body: Any, words: Words) -> str:
@@ -143,10 +143,10 @@ _INPUT: Facts = {
     "user_prompt": _prompt,
     "name": _field("input", "name"),
     "key": _field("input", "key"),
-    "came_in": lambda body, words: input_text(body.input),
+    "came_in": lambda body, _words: input_text(body.input),
 }
 _RUN: Facts = {
-    "flow": lambda body, words: shown(_at(body, "run", "flow_id") or _at(body, "flow")),
+    "flow": lambda body, _words: shown(_at(body, "run", "flow_id") or _at(body, "flow")),
     "step": _field("run", "step_id"),
     "status": _field("run", "status"),
     "reason": _field("reason"),
@@ -171,26 +171,26 @@ FACTS: Final[Mapping[str, Facts]] = {
         "attempt": _field("attempt"),
         "status": _field("status"),
         "wait": _field("wait_s"),
-        "brief": lambda body, words: (brief := brief_of(body))[:1].upper() + brief[1:],
+        "brief": lambda body, _words: (brief := brief_of(body))[:1].upper() + brief[1:],
     },
     "model.replied": {
         "tools": _tools,
-        "text": lambda body, words: body.round.text if body.shown is None else body.shown,
+        "text": lambda body, _words: body.round.text if body.shown is None else body.shown,
         "reply": _reply,
         "model": _named("the model", "round", "use", "model"),
         "input_tokens": _tokens("input_tokens"),
         "output_tokens": _tokens("output_tokens"),
     },
-    "round.settled": {"tools": _tools, "reply": lambda body, words: reply_text(body.round)},
+    "round.settled": {"tools": _tools, "reply": lambda body, _words: reply_text(body.round)},
     "tool.started": {
         "tool_name": _field("name"),
         "args": _field("args"),
-        "call": lambda body, words: call_text(body.name, body.args),
+        "call": lambda body, _words: call_text(body.name, body.args),
     },
     "tool.returned": {
         "tool_name": _field("name"),
         "status": _word("call", "status"),
-        "result": lambda body, words: result_text(body),
+        "result": lambda body, _words: result_text(body),
         "took_ms": _took,
     },
     "verdict": {
@@ -303,4 +303,3 @@ VARIANTS: Final[Mapping[str, Callable[[Any], str]]] = {
     "context.evicted": lambda body: shown(_at(body, "how")),
 }
 """For kinds of which several things are said: which of them, as the last part of the template's key; empty: none."""
-

@@ -21,12 +21,12 @@ __all__ = ("StatusLine", "StatusTemplates")
 _PER_TOOL = "tool."
 _FACTS: Mapping[str, Facts] = {
     "idle": {},
-    "streaming": {"partial": lambda now, words: now},
-    "tool": {"tool_name": lambda now, words: now.name},
-    "paused": {"question": lambda now, words: now.text, "by": lambda now, words: now.by},
-    "paused.elsewhere": {"by": lambda now, words: now.by},
+    "streaming": {"partial": lambda now, _words: now},
+    "tool": {"tool_name": lambda now, _words: now.name},
+    "paused": {"question": lambda now, _words: now.text, "by": lambda now, _words: now.by},
+    "paused.elsewhere": {"by": lambda now, _words: now.by},
 }
-_TOOL: Facts = {**_FACTS["tool"], "args": lambda now, words: shown(now.args)}
+_TOOL: Facts = {**_FACTS["tool"], "args": lambda now, _words: shown(now.args)}
 _PARTLY = 2 * LONGEST
 _OVER = (kinds.TurnClosed, kinds.TurnFailed, kinds.TurnInterrupted)
 

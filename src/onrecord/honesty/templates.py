@@ -69,7 +69,7 @@ def _fact(key: str, name: str, facts: Facts) -> Callable[[Any, Words], str]:
         return facts[name]
     if name.startswith(_ARGUMENT) and "args" in facts:
         argument = name.removeprefix(_ARGUMENT)
-        return lambda body, words: shown(body.args.get(argument))
+        return lambda body, _words: shown(body.args.get(argument))
     raise refused(f"the template {key!r} names an unknown fact {name!r}", name, ("app_name", *facts))
 
 
