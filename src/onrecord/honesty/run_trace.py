@@ -51,6 +51,7 @@ class Trace:
         self.record: Record[None] = Record(entries, lambda _: None)
         self._units: dict[str, Unit] = {u.id: u for u in conversation.units if u.id.startswith(f"{turn}/")}
         rounds = [unit for unit in self._units.values() if isinstance(unit, Round)]
+        self._said = {entry.body.round for entry in entries if isinstance(entry.body, kinds.TextSaid)}
         self._calls: dict[str, ToolCall] = {call.id: call for held in rounds for call in held.calls}
 
     def sentence(self, entry: Entry) -> str:
@@ -119,4 +120,6 @@ class Trace:
         held = self._units.get(round_id)
         if not isinstance(held, Round):
             return ""
-        return " ".join(filter(None, (held.text.strip(), *(f"{c.name}({c.raw_args})" for c in held.calls))))
+        # A refused answer is still in the conversation; what a person never got is not quoted all the same.
+        text = held.text.strip() if held.calls or held.id in self._said else ""
+        return " ".join(filter(None, (text, *(f"{c.name}({c.raw_args})" for c in held.calls))))

@@ -154,14 +154,12 @@ def compile_plan(
     """Mounts everything into the plan. ``first`` are hooks of the core and the director, before the features'."""
     mounted = list(first)
     mounted += [(feature.name, hooks_of(feature, feature.name, plan.spec)) for feature in flatten(features)]
+    _check_alone(mounted)
     register_tools(plan, (*tools, *(t for _, h in mounted for t in h.tools)))
     if armed := _armed(plan, features):
         mounted += armed
         register_tools(plan, (*tools, *(t for _, h in mounted for t in h.tools)))
     plan.features = tuple(name for name, _ in mounted)
-    for name, hooks in mounted:
-        if hooks.alone and plan.features.count(name) > 1:
-            raise FeatureConflict(f"the feature {name!r} is given twice", hint="one of them says everything")
     _mount_moments(plan, mounted)
     _mount_state(plan, mounted)
     static = [i for _, h in mounted for i in h.instructions if i.only_if is None]
@@ -171,6 +169,13 @@ def compile_plan(
         if hooks.built is not None:
             hooks.built(plan.tools, bool(plan.toolsets))
     return plan
+
+
+def _check_alone(mounted: Sequence[tuple[str, Hooks]]) -> None:
+    names = [name for name, _ in mounted]
+    for name, hooks in mounted:
+        if hooks.alone and names.count(name) > 1:
+            raise FeatureConflict(f"the feature {name!r} is given twice", hint="one of them says everything")
 
 
 def hooks_of(owner: Any, name: str, spec: AgentSpec) -> Hooks:
