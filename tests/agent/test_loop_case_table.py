@@ -41,6 +41,7 @@ COVERED: dict[int, tuple[str, ...]] = {
     7: ("agent/test_declaring.py::test_a7_",),
     8: ("agent/test_declaring.py::test_a7_",),
     9: ("agent/test_declaring.py::test_a9_",),
+    10: ("honesty/test_self_explain.py::test_a10_",),
     11: ("turn/test_settle_and_watch.py::test_a11_",),
     15: ("agent/test_declaring.py::test_a15_",),
     19: ("turn/test_typed_output.py::test_a19_a_fallback", "turn/test_typed_output.py::test_a19_a_canned"),
@@ -86,7 +87,6 @@ COVERED: dict[int, tuple[str, ...]] = {
 """Case to tests, as ``file::beginning of a name`` below ``tests/``."""
 
 LATER: dict[int, str] = {
-    10: "issue 6: self-explanation reserves tool names",
     12: "issue 6: check-ins",
     13: "issue 6: check-ins",
     16: "issue 6: windows keep last tool results",
@@ -111,7 +111,10 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     151: ("agent/test_declaring.py::test_151_model",),
     155: ("prompt/test_thinking.py::test_l155_",),
     161: ("agent/test_loop_cases.py::test_161_",),
+    175: ("honesty/test_self_explain.py::test_175_",),
     181: ("agent/test_declaring.py::test_181_rounds",),
+    182: ("honesty/test_commentary.py::test_182_",),
+    183: ("honesty/test_commentary.py::test_183_", "honesty/test_status.py::test_183_"),
     184: ("agent/test_declaring.py::test_184_",),
     185: ("turn/test_mounting.py::test_185_",),
     186: ("turn/test_offers.py::test_186_",),

@@ -245,13 +245,13 @@ def test_an_empty_template_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("given", "told", "hint"),
     [
-        ({"templates": {"tool.startd": "x"}}, "no template 'tool.startd'", "'tool.started'"),
+        ({"templates": {"tool.begun": "x"}}, "no template 'tool.begun'", "did you mean"),
         ({"templates": {"tool.started": "{{tol_name}}"}}, "unknown fact 'tol_name'", "'tool_name'"),
         ({"templates": {"turn.input.said": "{{userPrompt}}"}}, "unknown fact 'userPrompt'", "'user_prompt'"),
         ({"templates": {"said": "{{args.city}}"}}, "unknown fact 'args.city'", "there are app_name, text, media"),
         ({"templates": {"said": "{{text"}}, "braces that name no fact", "{{tool_name}}"),
         ({"templates": {"said": 7}}, "is a text, not int", ""),
-        ({"status": {"idel": "x"}}, "no status 'idel'", "'idle'"),
+        ({"status": {"idles": "x"}}, "no status 'idles'", "'idle'"),
         ({"status": {"tool.": "x"}}, "names no tool", "tool.weather"),
         ({"status": {"idle": "{{partial}}"}}, "unknown fact 'partial'", "app_name"),
         ({"language": "pt-br"}, "no commentary in 'pt-br'", "en, pt, es"),
@@ -319,7 +319,7 @@ def test_a_useless_feature_is_refused() -> None:
     """Nobody listens; or a status is about a tool that the agent does not have."""
     with pytest.raises(ConfigurationError, match="nobody is told"):
         Agent(ScriptedModel("x"), features=[Commentary()])
-    status = {"tool.wether": "Looking up the weather…"}
+    status = {"tool.weathers": "Looking up the weather…"}
     with pytest.raises(ConfigurationError, match="a tool that the agent does not have") as caught:
         Agent(ScriptedModel("x"), tools=[tool("weather")], features=[Commentary(status=status, tell=lambda *_: None)])
     assert "'weather'" in (caught.value.hint or "")

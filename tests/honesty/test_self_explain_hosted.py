@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
+from onrecord.conversation.content import plain_text
 from onrecord.honesty import SelfExplain
 from onrecord.record.kinds import ToolReturned
 from onrecord.session.memory import MemoryStore
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.integration
 def told(result: TurnResult[Any], name: str) -> list[dict[str, Any]]:
     """What a tool returned in this turn."""
     bodies = [e.body for e in result.entries if isinstance(e.body, ToolReturned) and e.body.name == name]
-    return [json.loads(body.result[0].text) for body in bodies]  # type: ignore[union-attr]  # texts, as scripted
+    return [json.loads(plain_text(body.result)) for body in bodies]
 
 
 async def test_a_host_is_the_record_and_another_one_goes_on() -> None:
@@ -68,4 +69,4 @@ async def test_an_agent_below_another_reads_the_record_of_its_own_session() -> N
         entries = [e.body async for e in host.store.entries(child)]
     (found,) = [b for b in entries if isinstance(b, ToolReturned)]
     assert result.text == "ok"
-    assert "no turn of this conversation has ended" in found.result[0].text  # type: ignore[union-attr]  # as scripted
+    assert "no turn of this conversation has ended" in plain_text(found.result)

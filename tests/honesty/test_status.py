@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.inputs import Ask, approved
 from onrecord.conversation.outgoing import CallDelta, TextDelta
 from onrecord.governance.rules import before_tool
-from onrecord.honesty import Commentary
+from onrecord.honesty import Commentary, Language
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import (
     ModelRequested,
@@ -53,7 +53,7 @@ def test_a_turn_from_beginning_to_end() -> None:
     line = Commentary().follow()
     assert line.text == ""
     asked = entry(ModelRequested(round="t/answer/r1", purpose="speak", model="m"))
-    steps = [
+    steps: list[tuple[Entry | TextDelta, str]] = [
         (entry(OPENED), "I am thinking…"),
         (started("look"), "I am using look…"),
         (returned(), "I am thinking…"),
@@ -146,8 +146,8 @@ def test_another_turn_ends_only_itself() -> None:
 @given(items=st.lists(bodies.map(entry) | st.text().map(TextDelta), max_size=8))
 def test_any_record_has_a_status(items: list[Any]) -> None:
     """In one line and short, whatever comes in whatever order."""
-    for language in ("en", "pt", "es"):
-        line = Commentary(language=language).follow()  # type: ignore[arg-type]  # one of three
+    for language in get_args(Language):
+        line = Commentary(language=language).follow()
         for item in items:
             told = line.see(item)
             assert told == line.text

@@ -8,7 +8,7 @@ calls of a director are told of, but not quoted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.display import labelled
@@ -18,10 +18,12 @@ from onrecord.honesty.languages import english
 from onrecord.honesty.templates import Teller
 from onrecord.jsonio import Json
 from onrecord.record import kinds
-from onrecord.record.entry import Entry, kind_of
+from onrecord.record.entry import Body, Entry, kind_of
 from onrecord.record.record import Record
 
 __all__ = ("MOST_CHARS", "MOST_QUOTED", "Trace", "part_of")
+
+B = TypeVar("B", bound=Body)
 
 MOST_CHARS = 8000
 """How many characters of one value are handed out at once."""
@@ -108,9 +110,13 @@ class Trace:
         """What the agent said, in order."""
         return [e for e in self.entries if isinstance(e.body, kinds.TextSaid) and e.body.text.strip()]
 
-    def of(self, *bodies: type[Any]) -> list[Entry]:
+    def of(self, *some: type[Body]) -> list[Entry]:
         """The entries of some kinds."""
-        return [entry for entry in self.entries if isinstance(entry.body, bodies)]
+        return [entry for entry in self.entries if isinstance(entry.body, some)]
+
+    def bodies(self, kind: type[B]) -> list[tuple[Entry, B]]:
+        """The entries of one kind, each with its body."""
+        return [(entry, entry.body) for entry in self.entries if isinstance(entry.body, kind)]
 
     def find(self, seq: int) -> Entry | None:
         """The entry with this number, if it is one of this turn."""

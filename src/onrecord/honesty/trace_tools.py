@@ -47,17 +47,17 @@ def _no_entry(trace: Trace, args: Mapping[str, Any]) -> dict[str, Json]:
 
 def run_overview(trace: Trace, args: Mapping[str, Any]) -> dict[str, Json]:
     tools = dict[str, dict[str, int]]()
-    for entry in trace.of(kinds.ToolReturned):
-        held = tools.setdefault(entry.body.name, {})  # type: ignore[attr-defined]  # of this kind
-        held[entry.body.status] = held.get(entry.body.status, 0) + 1  # type: ignore[attr-defined]
-    asked = trace.of(kinds.ModelRequested)
+    for _, body in trace.bodies(kinds.ToolReturned):
+        held = tools.setdefault(body.name, {})
+        held[body.status] = held.get(body.status, 0) + 1
+    asked = trace.bodies(kinds.ModelRequested)
     end = trace.entries[-1].body
     told: dict[str, Json] = {
         "ended": end.status if isinstance(end, kinds.TurnClosed) else kind_of(end).removeprefix("turn."),
         "entries": {"first": trace.entries[0].seq, "last": trace.entries[-1].seq, "count": len(trace.entries)},
         "asked": trace.lines(trace.of(kinds.TurnInput), 1),
         "answered": trace.lines(trace.said(), MOST_FOUND),
-        "models": list(dict.fromkeys(e.body.model for e in asked)),  # type: ignore[attr-defined]
+        "models": list(dict.fromkeys(body.model for _, body in asked)),
         "model_calls": len(asked),
         "tools": tools,
         "rules": trace.lines(trace.of(kinds.VerdictFiled), MOST_FOUND),
@@ -70,8 +70,8 @@ def run_overview(trace: Trace, args: Mapping[str, Any]) -> dict[str, Json]:
 
 def _usage(trace: Trace) -> Usage | None:
     total: Usage | None = None
-    for entry in trace.of(kinds.ModelReplied):
-        use = entry.body.round.use  # type: ignore[attr-defined]
+    for _, body in trace.bodies(kinds.ModelReplied):
+        use = body.round.use
         if use is not None and use.usage is not None:
             total = use.usage if total is None else total + use.usage
     return total
@@ -155,7 +155,7 @@ def who_wrote(trace: Trace, args: Mapping[str, Any]) -> dict[str, Json]:
     name = str(args["name"])
     if name.startswith("data."):
         key = name.removeprefix("data.")
-        found = [e for e in trace.of(kinds.DataPatched) if key in e.body.patch or key in e.body.drop]  # type: ignore[attr-defined]
+        found = [e for e, body in trace.bodies(kinds.DataPatched) if key in body.patch or key in body.drop]
     elif name in _WRITERS:
         found = trace.of(*_WRITERS[name])
     else:
@@ -224,11 +224,12 @@ def _calls(trace: Trace) -> list[Json]:
 
 def inspect_tool_run(trace: Trace, args: Mapping[str, Any]) -> dict[str, Json]:
     name = str(args["tool"])
-    found = [e for e in trace.of(kinds.ToolReturned) if e.body.name == name]  # type: ignore[attr-defined]
+    returned = trace.bodies(kinds.ToolReturned)
+    found = [(e, body) for e, body in returned if body.name == name]
     if not found:
-        called = dict.fromkeys(e.body.name for e in trace.of(kinds.ToolReturned))  # type: ignore[attr-defined]
+        called = dict.fromkeys(body.name for _, body in returned)
         return gone(f"{name!r} was not called in this turn", called=list(called))
-    calls: list[Json] = [{**trace.line(e), **_returned(e.body)} for e in found[:MOST_NODES]]  # type: ignore[arg-type]
+    calls: list[Json] = [{**trace.line(e), **_returned(body)} for e, body in found[:MOST_NODES]]
     return {"calls": calls, "total": len(found), "inside": "what a tool did inside itself is not on this record"}
 
 

@@ -53,6 +53,7 @@ class Turn:
     stored of sessions; None where nobody stores them.
     """
 
+    record: Entries | None
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
         "_now", "admitted", "answer", "apart", "asks", "cause", "children", "context", "cut", "disarmed", "done",
@@ -78,8 +79,7 @@ class Turn:
         self.model: Model = cast(Model, plan.model)
         self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
-        self.may_ask = True
-        self.record: Entries | None = None
+        self.may_ask, self.record = True, None
         # What this take leaves behind.
         self.entries: list[Entry] = []
         self.messages: list[Outgoing] = []
