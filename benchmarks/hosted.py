@@ -31,7 +31,7 @@ from onrecord.models.chunks import Chunk, Finished, TextChunk
 from onrecord.models.request import Request
 from onrecord.session import Session
 from onrecord.session.inbox import wake_row
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.store import Change
 from onrecord.stores.sqlite import SqliteStore
 

@@ -1,10 +1,12 @@
 """The benchmarks, with their tables.
 
-    python -m benchmarks.run [--fake] [--hosted] [--flows] [--wires] [--http] [--rounds 21] [--only TEXT] [--out FILE]
+    python -m benchmarks.run [--fake] [--hosted] [--flows] [--wires] [--retrieval] [--http]
+                             [--rounds 21] [--only TEXT] [--out FILE]
 
 ``--fake`` are the rows without network, ``--hosted`` those of a host over SQLite, ``--flows`` those of flows,
-``--wires`` those of each wire, ``--http`` whole turns beside plain aiohttp loops; without any, all. Trust CPU and
-ratios; wall times only on a quiet machine. tests/bench checks the budgets of all but the last.
+``--wires`` those of each wire, ``--retrieval`` those of searches in documents, ``--http`` whole turns beside plain
+aiohttp loops; without any, all. Trust CPU and ratios; wall times only on a quiet machine. tests/bench checks the
+budgets of all but the last.
 """
 
 from __future__ import annotations
@@ -21,7 +23,20 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import envelope, failover, flow_turns, flow_wakes, hosted, in_process, over_http, two_workers, wires
+from benchmarks import (
+    envelope,
+    failover,
+    flow_turns,
+    flow_wakes,
+    hosted,
+    in_process,
+    over_http,
+    retrieval,
+    skills,
+    two_workers,
+    windows,
+    wires,
+)
 
 
 def main() -> int:
@@ -31,12 +46,13 @@ def main() -> int:
     arguments.add_argument("--hosted", action="store_true", help="the rows of a host over SQLite")
     arguments.add_argument("--flows", action="store_true", help="the rows of flows")
     arguments.add_argument("--wires", action="store_true", help="the rows of each wire")
+    arguments.add_argument("--retrieval", action="store_true", help="the rows of searches in documents")
     arguments.add_argument("--http", action="store_true", help="the rows beside plain aiohttp loops")
     arguments.add_argument("--rounds", type=int, default=21, help="blocks of each HTTP row")
     arguments.add_argument("--only", default="", help="HTTP rows whose name holds this text")
     arguments.add_argument("--out", type=Path, help="where to write the figures; the table goes beside them")
     options = arguments.parse_args()
-    every = not (options.fake or options.hosted or options.flows or options.wires or options.http)
+    every = not (options.fake or options.hosted or options.flows or options.wires or options.retrieval or options.http)
     told: dict[str, Any] = {"machine": _machine()}
     tables: list[str] = [" ".join(f"{name}={value}" for name, value in told["machine"].items())]
     if options.http or every:
@@ -45,7 +61,8 @@ def main() -> int:
         tables.append(over_http.table(pairs))
         print(tables[-1], flush=True)
     if options.fake or every:
-        rows = [*asyncio.run(in_process.measured()), *asyncio.run(failover.measured())]
+        parts = (in_process, failover, skills, windows)
+        rows = [row for part in parts for row in asyncio.run(part.measured())]
         told["without network"] = msgspec.to_builtins(rows)
         tables.append(in_process.table(rows))
         print(tables[-1], flush=True)
@@ -64,6 +81,11 @@ def main() -> int:
         rows = asyncio.run(wires.measured())
         told["wires"] = msgspec.to_builtins(rows)
         tables.append(wires.table(rows))
+        print(tables[-1], flush=True)
+    if options.retrieval or every:
+        rows = asyncio.run(retrieval.measured())
+        told["retrieval"] = msgspec.to_builtins(rows)
+        tables.append(retrieval.table(rows))
         print(tables[-1], flush=True)
     if options.out is not None:
         options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -17,9 +17,13 @@ BUDGET_MS = 40.0
 HEAD_ROOM = 1.5
 RUNS = 9
 # Loaded by nobody who only declares an agent.
-HEAVY = ("aiohttp", "jsonschema_rs", "opentelemetry", "pydantic", "sqlite3", "xllamacpp")
+HEAVY = (
+    "aiohttp", "jsonschema_rs", "numpy", "opentelemetry", "pydantic", "pypdf", "selectolax", "sqlite3", "usearch",
+    "xllamacpp",
+)  # fmt: skip
 OUTER = (
-    "onrecord.cli", "onrecord.net", "onrecord.providers", "onrecord.stores", "onrecord.telemetry", "onrecord.testing",
+    "onrecord.cli", "onrecord.memory", "onrecord.net", "onrecord.providers", "onrecord.stores", "onrecord.telemetry",
+    "onrecord.testing",
 )  # fmt: skip
 
 LOADED = """

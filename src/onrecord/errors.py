@@ -6,7 +6,7 @@ OnrecordError                 .code (stable)  .hint (what to do)
 ├─ TurnError                  .result: the turn's entries and session are kept
 │   ├─ MessageDenied          .moment .rule .reason (never the content)
 │   ├─ AnswerRefused
-│   ├─ FeatureFailed          .feature .moment
+│   ├─ FeatureFailed          .feature .moment; Unmeasurable .provider
 │   ├─ LimitReached           tokens, cost, time, rounds
 │   └─ TurnParked             .why: its row was set aside
 ├─ ModelError                 .kind .provider .status .retry_after .reset_at .window .should_retry .started .refuses
@@ -15,6 +15,7 @@ OnrecordError                 .code (stable)  .hint (what to do)
 │   └─ UnsupportedThinkingError   a ConfigurationError too: raised while building where the model is known by then
 ├─ OutputInvalid              from result.output
 ├─ RecordInvalid              a record file or line that cannot be read
+├─ DocumentInvalid            a document that cannot be read: broken, too large, of no known kind
 └─ StoreError                 SessionConflict .expected .found; LeaseLost
 
 Messages quote names with ``!r`` and never hold message content, tool arguments or credentials.
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = (
     "AnswerRefused",
     "ConfigurationError",
+    "DocumentInvalid",
     "ErrorKind",
     "FeatureConflict",
     "FeatureFailed",
@@ -52,6 +54,7 @@ __all__ = (
     "ToolInvalid",
     "TurnError",
     "TurnParked",
+    "Unmeasurable",
     "UnsupportedThinkingError",
     "UsageError",
 )
@@ -179,6 +182,22 @@ class FeatureFailed(TurnError):
         self.feature, self.moment = feature, moment
 
 
+class Unmeasurable(FeatureFailed):
+    """A window is to keep a budget of tokens, and the provider does not say how many it counted."""
+
+    default_code = "unmeasurable"
+
+    def __init__(self, feature: str, provider: str) -> None:
+        super().__init__(
+            feature,
+            "request",
+            f"provider {provider!r} reported no usage, and tokens are counted here, never guessed",
+            hint="use a model that reports usage, Window.last(...), which counts no tokens, or Compaction, which "
+            "estimates them",
+        )
+        self.provider = provider
+
+
 class LimitReached(TurnError):
     """A budget of tokens, cost, time or rounds was used up."""
 
@@ -303,6 +322,12 @@ class RecordInvalid(OnrecordError):
     """A record file or line cannot be read, or does not fold. Names the line."""
 
     default_code = "record-invalid"
+
+
+class DocumentInvalid(OnrecordError):
+    """A document cannot be read for retrieval: it is broken, encrypted, too large, or of a kind nobody here reads."""
+
+    default_code = "document-invalid"
 
 
 class StoreError(OnrecordError):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Answered, Ask, Input, Said
+from onrecord.conversation.inputs import Answered, Ask, Input, Question, Said
 from onrecord.errors import ModelError, TurnError
 from onrecord.jsonio import Json
 from onrecord.session.codec import loads_session
@@ -20,6 +20,7 @@ from onrecord.turn.pause import can_ask
 from onrecord.turn.plan import Below
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
+from onrecord.turn.turn import Turn
 
 __all__ = ("agent_tool",)
 
@@ -53,7 +54,8 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
     if paused is not None and paused.pending is not None:
         answer = last_answer(ctx)
         said, session = Answered(
-            paused.pending.question.key, value=answer.value, approved=answer.approved, by=answer.by, note=answer.note
+            paused.pending.question.key, value=answer.value, approved=answer.approved, by=answer.by, note=answer.note,
+            expired=answer.expired,
         ), paused  # fmt: skip
     order = Order(
         input=said, session=session, context=turn.context, above=turn.session, may_ask=can_ask(turn),
@@ -76,10 +78,16 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
             Ask(
                 question.text, fields=question.fields, detail=question.detail,
                 audience=question.audience, on_message=question.on_message, private=result.private,
+                decision=question.decision, partial=question.partial, expires_s=_left(question, turn),
             )
         )  # fmt: skip
     turn.paused_children.pop(ctx.call.id, None)
     return ToolResult(result.text if agent.spec.output is str else result.output)
+
+
+def _left(question: Question, turn: Turn) -> float | None:
+    """How long the child's question still waits."""
+    return None if question.expires is None else max((question.expires - turn.now).total_seconds(), 0.001)
 
 
 def _keep(ctx: CallContext, result: TurnResult[Any]) -> None:

@@ -10,10 +10,12 @@ from msgspec import UnsetType
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, FeatureFailed, ToolInvalid
 from onrecord.governance.rules import after_tool, before_tool, on_input, on_output
+from onrecord.record.kinds import VerdictFiled
 from onrecord.testing import ScriptedModel, call
+from onrecord.tools.tool import Tool
 from onrecord.turn.answer import Typed
 from onrecord.turn.director import Solo, Stage
-from onrecord.turn.moments import Allow, Hooks
+from onrecord.turn.moments import Allow, Deny, Hooks
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Named, read, tool, turn
 
@@ -186,27 +188,38 @@ class Judges:
         return Allow()
 
 
-def forgot_async(turn: Any, call: Any) -> Allow[Any]:
-    """A rule but for one word."""
+def at_once(turn: Any, call: Any) -> Allow[Any]:
+    """A plain function."""
     return Allow()
 
 
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        (forgot_async, "rule 'forgot_async' is not async"),
-        (Judges().at_once, "rule 'at_once' is not async"),
         (Judges().takes_one, "rule 'takes_one' does not take two arguments"),
-        ("right", "a rule is an async function, not a str"),
+        ("right", "a rule is a function, not a str"),
     ],
-    ids=["function", "method", "short method", "text"],
+    ids=["short method", "text"],
 )
-def test_a_rule_that_cannot_be_awaited_is_refused(given: Any, problem: str) -> None:
+def test_what_is_no_rule_is_refused_as_a_method_too(given: Any, problem: str) -> None:
     """A method as much as a function."""
     for make in (on_input, before_tool, after_tool, on_output):
         with pytest.raises(ConfigurationError, match=problem):
             make(given)
     assert before_tool(Judges().right).name == "right"
+
+
+@pytest.mark.parametrize("plain", [at_once, Judges().at_once], ids=["function", "method"])
+async def test_a_rule_may_be_a_plain_function(plain: Any) -> None:
+    """At every moment, and it is asked like an async one."""
+    agent: Agent[Any, Any] = Agent(
+        ScriptedModel(call("look"), "Done."), tools=[Tool("look", lambda *_: "seen")],
+        features=[make(plain) for make in (on_input, before_tool, after_tool, on_output)],
+    )  # fmt: skip
+    assert (await agent.turn("hi")).text == "Done."
+    denies = before_tool(lambda *_: Deny("not now"))
+    told = await agent.with_(model=ScriptedModel(call("look"), "Then not."), features=[denies]).turn("hi")
+    assert [e.body.verdict for e in told.entries if isinstance(e.body, VerdictFiled)] == ["deny"]
 
 
 def test_an_unknown_provider_is_told_the_nearest() -> None:
@@ -240,6 +253,14 @@ def test_a_model_without_a_provider_is_told_how_names_are_written(name: str, hin
     with pytest.raises(ConfigurationError, match=f"'{name}' names no model provider") as caught:
         Agent(name)
     assert caught.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("name", ["OpenAI:gpt-5-mini", " openai:gpt-5-mini", "GPT:5"])
+def test_a_provider_in_capitals_is_recognised(name: str) -> None:
+    """Names are written in small letters, and whoever writes others is told."""
+    with pytest.raises(ConfigurationError, match="unknown model provider") as caught:
+        Agent(name)
+    assert caught.value.hint == "did you mean 'openai'?"
 
 
 # ---- with_ -----------------------------------------------------------------------------------------------------------

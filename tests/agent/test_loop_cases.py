@@ -20,7 +20,7 @@ from onrecord.models.model import preset
 from onrecord.providers.openai_compatible import openai_compatible
 from onrecord.record.kinds import ModelReplied, ModelRequested, TextSaid, ToolReturned, ToolStarted
 from onrecord.session.folding import refold
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises, reply, wire
 from onrecord.turn.moments import Deny, Hooks, Stop
 from onrecord.turn.turn import Turn

@@ -17,7 +17,7 @@ from onrecord.errors import ModelError
 from onrecord.governance.rules import on_output
 from onrecord.record.kinds import ToolReturned
 from onrecord.session import pack, refold, unpack
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.stores.sqlite import SqliteStore

@@ -24,7 +24,7 @@ from onrecord import (
     tool,
 )  # fmt: skip
 from onrecord.conversation.inputs import Input
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import ScriptedModel, call
 
 pytestmark = pytest.mark.unit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.turn.result import TurnResult
 
 __all__ = ("kept",)

@@ -17,7 +17,7 @@ from onrecord.errors import SessionBusy, StoreError, UsageError
 from onrecord.host import Given
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.inbox import Accepted, Row
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel
 from tests.host.hosting import hosted, kinds, said, settled
 from tests.turn.interrupting.live import WAIT, Halting

@@ -16,7 +16,7 @@ import pytest
 from onrecord import Agent, Said, ToolContext, tool
 from onrecord.host import Host
 from onrecord.record.kinds import TurnOpened
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.stores import SqliteStore
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from tests.host.hosting import hosted, said, settled

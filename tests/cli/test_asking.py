@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
 import pytest
 
@@ -163,6 +164,16 @@ def test_who_asked_decides_what_kind_of_answer_is_wanted() -> None:
     assert form_of(paused(fields, "before/rule")) == "approval"
     assert form_of(paused(fields, "handler")) == "fields"
     assert form_of(paused(plain, "handler")) == "free"
+    decision = Question(key="t/q0", text="Well?", by="agent:clerk", decision=True)
+    assert form_of(paused(decision, "handler")) == "approval"
+
+
+def test_a_question_says_until_when_it_waits() -> None:
+    """Where it does not wait for ever."""
+    out = io.StringIO()
+    until = datetime(2026, 11, 30, 10, 20, tzinfo=UTC)
+    put(Screen(out), paused(Question(key="t/q0", text="Well?", by="x", expires=until), "handler"), "free", {})
+    assert "asked by x · until 2026-11-30 10:20 UTC" in out.getvalue()
 
 
 def test_a_question_shows_its_detail_and_a_sub_agents_question_its_own() -> None:

@@ -93,7 +93,7 @@ def test_keys_servers_and_the_extra_make_models_usable(
     assert found["ollama"]["why"].startswith("a server answers at http://127.0.0.1:")
     assert "made up" not in ran.out
     assert found["deepseek"]["can"]["schema"] == "json"
-    assert found["groq"]["can"]["with_tools"] is False
+    assert found["groq"]["can"]["with_tools"] is True  # its prompt says so in words
 
 
 def test_what_the_models_of_each_provider_can_do_stands_in_a_table(
@@ -112,7 +112,7 @@ def test_what_the_models_of_each_provider_can_do_stands_in_a_table(
         assert all(line[at - 1 : at] in {" ", ""} for line in lines)
         assert all(line[at : at + 1].strip() for line in lines)
     groq = next(line for line in lines if line.startswith("groq:"))
-    assert groq.split()[1:] == ["yes", "-", "-", "yes", "prompt", "-", "-", "adaptive"]
+    assert groq.split()[1:] == ["yes", "-", "-", "yes", "prompt", "yes", "-", "adaptive"]
 
 
 def test_a_model_s_card_is_told_in_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,6 +151,15 @@ def test_what_a_model_s_wire_refuses_is_told_in_the_words_of_the_refusal(
     assert "refuses" not in run(capsys, monkeypatch, "models", "offline").out
 
 
+def test_what_a_thinking_model_does_not_take_beside_it_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refusals of two wishes at once stand in the list, since neither alone is refused."""
+    ran = run(capsys, monkeypatch, "models", "anthropic:claude-sonnet-4-5")
+    assert "temperature 0.5 with thinking: a model that thinks takes the default" in ran.out
+    assert "a tool choice 'required' with thinking: a model that thinks chooses itself" in ran.out
+
+
 def test_providers_stand_in_the_order_of_names(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +175,8 @@ def test_providers_stand_in_the_order_of_names(
         (("nope:m",), "unknown model provider"),
         (("openai",), "names no model"),
         (("probe",), "probe takes one model"),
+        (("probe", "qwen3"), "--at URL asks a server of your own"),
+        (("probe", "offline"), "is no endpoint"),
         (("probe", "groq:m", "groq:n"), "probe takes one model"),
         (("porbe", "groq:m"), "did you mean 'probe'?"),
         (("groq:m", "--at", "http://localhost:1/v1"), "go with probe"),
@@ -227,6 +238,7 @@ def test_a_server_by_its_address_is_asked_and_the_card_is_json(
     [
         (CHAT, "m", "/v1/chat/completions", "/v1"),
         (CHAT, "openai:m", "/v1/chat/completions", "/v1"),
+        (CHAT, "groq:m", "/v1/chat/completions", "/v1"),
         (RESPONSES, "openai-responses:m", "/v1/responses", "/v1"),
         (MESSAGES, "anthropic:m", "/v1/messages", ""),
         (GOOGLE, "google:m", "/v1beta/models/m:streamGenerateContent?alt=sse", "/v1beta"),
@@ -236,7 +248,7 @@ def test_a_server_of_any_wire_is_asked_at_its_address(
     wire: Wire, name: str, path: str, asks: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over the protocol that the name begins with, each way of asking for a schema; no vendor's key goes there."""
-    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"):
         monkeypatch.setenv(variable, SECRET)
     hello = SSE_HEAD + chunk(b"".join(wire.hello)) + LAST_CHUNK
     with served(answering(hello)) as server:

@@ -14,7 +14,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said, Woke
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.session.inbox import Row
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import ScriptedModel
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn

@@ -24,7 +24,7 @@ from onrecord.models.chunks import Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Wire
 from onrecord.record.entry import Entry
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Change, Store
 from onrecord.testing import ScriptedModel, call

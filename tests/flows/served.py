@@ -21,7 +21,7 @@ from onrecord.models.chunks import Chunk
 from onrecord.models.request import Request
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import OutcomeFiled, TextSaid, TurnInput
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.stores import SqliteStore

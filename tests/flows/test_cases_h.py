@@ -13,7 +13,7 @@ from onrecord.errors import SessionConflict
 from onrecord.flows import Anchor, Claims, Collect, Flow, FlowOptions, OnMessage, OnSilence, Say, Talk, Wait
 from onrecord.flows.flow import Event
 from onrecord.flows.outcomes import OUTCOME_MESSAGES
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.turn.options import Silenced
 from tests.flows.playing import (
     NOTHING,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from onrecord.errors import SessionConflict
 from onrecord.flows import Collect, Flow, OnEvent, OnMessage, Talk, Wait
 from onrecord.session.codec import dumps_session, loads_session
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 from tests.flows.playing import T0, Play, keys, says

@@ -14,7 +14,7 @@ from onrecord.record.kinds import Noted
 from onrecord.session import refold
 from onrecord.session.codec import dumps_session
 from onrecord.session.folding import Folds
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel
 from tests.flows.old_sessions import FULL, NOW, T0, blob, flows, read
 

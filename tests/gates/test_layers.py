@@ -12,10 +12,12 @@ pytestmark = pytest.mark.integration
 
 MODULES = (
     "__main__", "agent", "cli/main", "conversation/content", "errors", "jsonio", "models/model", "net/transport",
-    "flows/flow", "governance/rules", "honesty/commentary", "host/host", "prompt/window", "providers/anthropic/client",
+    "flows/flow", "governance/rules", "honesty/commentary", "host/host", "memory/ports", "prompt/window",
+    "providers/anthropic/client",
     "providers/google/client", "providers/local/client", "providers/offline/client", "providers/openai_chat/client",
     "providers/openai_compatible/vendors", "providers/openai_responses/client", "record/entry", "session/store",
-    "stores/sqlite", "subturn", "sync", "telemetry/otel", "testing/scripted", "timing", "tools/tool", "turn/take",
+    "skills/skill", "stores/sqlite", "subturn", "sync", "telemetry/otel", "testing/scripted", "timing", "tools/tool",
+    "turn/take",
 )  # fmt: skip
 
 
@@ -68,6 +70,9 @@ def test_imports_that_point_down_keep_every_contract(skeleton: Path) -> None:
         ("governance/rules", "import onrecord.agent", "features see L0 to L3"),
         ("telemetry/otel", "import onrecord.agent", "features see L0 to L3"),
         ("governance/rules", "import onrecord.host.host", "features see L0 to L3"),
+        ("memory/ports", "import onrecord.host.host", "features see L0 to L3"),
+        ("memory/ports", "def keep():\n    import sqlite3", "sqlite3 lives in stores"),
+        ("prompt/window", "def compare():\n    import numpy", "what reads documents and compares vectors"),
         ("agent", "import onrecord.host.host", "layers"),
         ("host/host", "import onrecord.stores.sqlite", "layers"),
         ("testing/scripted", "import onrecord.stores.sqlite", "testing sees L0 to L4"),

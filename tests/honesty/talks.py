@@ -13,7 +13,7 @@ from onrecord.errors import TurnError
 from onrecord.honesty import SelfExplain
 from onrecord.record.kinds import ToolReturned
 from onrecord.session import Session
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.moments import Feature
 from tests.turn.acting import tool, turn

@@ -23,7 +23,7 @@ from onrecord.record.kinds import TextSaid
 from onrecord.session import Session
 from onrecord.session.folding import land
 from onrecord.session.history import reset
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.testing.conformance.feature import FeatureConformance, MakeFeature
 from onrecord.turn.moments import Allow, Deny

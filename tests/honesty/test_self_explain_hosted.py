@@ -11,7 +11,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.content import plain_text
 from onrecord.honesty import SelfExplain
 from onrecord.record.kinds import ToolReturned
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.result import TurnResult
 from tests.host.hosting import hosted

@@ -12,7 +12,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.messages import AssistantMessage, UserMessage
 from onrecord.host import Host
 from onrecord.record.entry import kind_of
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.store import Store
 from onrecord.testing import FakeEffects
 

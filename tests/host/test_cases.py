@@ -18,7 +18,7 @@ from onrecord.conversation.inputs import Ask, Interruption, approved
 from onrecord.conversation.messages import AssistantMessage
 from onrecord.conversation.outgoing import Outcome, Wake
 from onrecord.errors import SessionBusy, SessionConflict
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.store import Change
 from onrecord.stores import SqliteStore
 from onrecord.testing import FakeEffects, ScriptedModel, call

@@ -12,7 +12,7 @@ from onrecord import Agent
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.host.delivery import AT_ONCE
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn

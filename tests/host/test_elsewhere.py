@@ -16,7 +16,7 @@ from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ModelError, TurnParked
 from onrecord.host import Host
 from onrecord.record.entry import Entry
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn

@@ -15,7 +15,7 @@ from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import MessageDenied, StoreError, TurnParked, UsageError
 from onrecord.host import Caller, Given
 from onrecord.record.kinds import TurnFailed
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn

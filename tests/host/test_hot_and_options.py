@@ -14,7 +14,7 @@ from onrecord.conversation.messages import ContextMessage
 from onrecord.host import Given
 from onrecord.host.hot import HotSessions
 from onrecord.host.row_options import decode_options, encode_options
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, raises
 from onrecord.turn.director import Stage
 from onrecord.turn.moments import Hooks

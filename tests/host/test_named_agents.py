@@ -8,7 +8,7 @@ import pytest
 
 from onrecord import Agent, Said, UsageError, tool
 from onrecord.conversation.inputs import Ask, approved
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from tests.host.hosting import hosted, said
 

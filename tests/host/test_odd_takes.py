@@ -13,7 +13,7 @@ from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import SessionConflict
 from onrecord.host import Progress
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.testing import FakeEffects, ScriptedModel

@@ -12,7 +12,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Woke, row_key
 from onrecord.errors import StoreError
 from onrecord.session.inbox import Box, Row
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel
 from tests.host.hosting import hosted, settled
 from tests.turn.interrupting.live import WAIT, Halting

@@ -13,7 +13,7 @@ from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
 from onrecord.record.kinds import TurnFailed
 from onrecord.session.inbox import Box, Row
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, raises
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn

@@ -12,7 +12,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.errors import StoreError
 from onrecord.host import Given
 from onrecord.session.inbox import Row
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel
 from tests.host.hosting import hosted, said, settled
 from tests.turn.interrupting.live import WAIT, Halting

@@ -72,7 +72,7 @@ async def test_s5_a_stated_reset_wins_and_when_all_are_left_alone_the_call_fails
     assert problem is not None
     assert (problem.kind, problem.retry_after, problem.reset_at) == ("rate", 80.0, NOON + timedelta(seconds=100))
     assert (problem.provider, out, len(first.asked), len(second.asked)) == ("fallback(a:m->b:m)", [], 1, 2)
-    assert "'a:m' is asked again in 80 s" in problem.hint
+    assert problem.hint == "'a:m' is asked again in 80 s; failed last: a:m (quota), b:m (rate)"
 
 
 async def test_of_a_stated_wait_and_a_stated_reset_the_later_counts() -> None:

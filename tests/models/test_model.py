@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from onrecord.errors import ConfigurationError
 from onrecord.models.chunks import Chunk, Finished
 from onrecord.models.lanes import SLICE
 from onrecord.models.model import Preset, extend, preset, scope_of
@@ -69,6 +70,26 @@ def test_a_request_s_own_settings_win_field_by_field(own: Settings, sent: Settin
     held: Any = preset(Listening(), temperature=0.2, max_tokens=9, a=1)
     assert isinstance(held, Preset)
     assert held.with_settings(request(user("hi"), settings=own)).settings == sent
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"temperature": "hot"}, "temperature= of preset is not a number"),
+        ({"stop": "END"}, r"stop= of preset is not a tuple of texts, such as \('END',\)"),
+        ({"max_tokens": 0}, "max_tokens= of preset is not a whole number above 0"),
+        ({"seed": 1.5}, "seed= of preset is not a whole number"),
+        ({"thinking": True}, "thinking= of preset is not an effort"),
+        ({"search": "yes"}, "search= of preset is not True or False"),
+    ],
+)
+def test_a_preset_refuses_a_setting_of_another_type(setting: dict[str, Any], told: str) -> None:
+    """By name, while the agent is made: a vendor would refuse it later, or take a text for a list of letters."""
+    with pytest.raises(ConfigurationError, match=told):
+        preset(Listening(), **setting)
+    assert preset(
+        Listening(), temperature=0, top_p=1, max_tokens=1, stop=("a",), seed=-1, thinking="none", search=False
+    )
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,10 @@ def test_every_issue_is_named_once_and_no_more_than_five() -> None:
 
 def test_what_helps_depends_on_what_is_refused() -> None:
     """Media can be shown otherwise; a setting cannot, and then the conversation is not spoken of."""
-    assert "Media" in (cannot_be_sent(CARD, [issue("an image", 0)]).hint or "")
+    told = cannot_be_sent(CARD, [issue("a file by URL: Chat Completions takes files as bytes", 0)]).hint or ""
+    assert "Media" in told
+    assert told.startswith("give its bytes, ")
+    assert "bytes" not in (cannot_be_sent(CARD, [issue("code that Google ran", 0)]).hint or "")
     hint = cannot_be_sent(CARD, [issue("a seed"), issue("an image", 0)]).hint or ""
     assert "onrecord models NAME" in hint
     assert "Media" not in hint

@@ -186,6 +186,18 @@ async def test_a_self_signed_certificate_is_refused(tls: ssl.SSLContext) -> None
     assert "SSL_CERT_FILE" in error.hint
 
 
+async def test_a_server_without_tls_is_told_from_one_that_is_not_there() -> None:
+    """The address was given with https:// and the server speaks http."""
+
+    async def plain(peer: Peer) -> None:
+        await peer.send(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+    async with serving(plain) as server:
+        error = await failure(server, f"https://localhost:{server.port}/")
+    assert "cannot be reached" in str(error)
+    assert "http://" in error.hint
+
+
 @pytest.mark.usefixtures("trusted")
 async def test_a_certificate_for_another_name_is_refused(tls: ssl.SSLContext) -> None:
     """Trusted, but not for this host."""

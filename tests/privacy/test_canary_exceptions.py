@@ -14,7 +14,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered, Happened, Said
 from onrecord.errors import ConfigurationError, MessageDenied, OnrecordError, OutputInvalid, StoreError, UsageError
 from onrecord.providers.openai_compatible import openai_compatible
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.moments import Deny, Hooks
 from tests.turn.acting import Named, tool, turn

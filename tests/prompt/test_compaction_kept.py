@@ -24,7 +24,7 @@ from onrecord.record.jsonl import EntryCodec
 from onrecord.session import pack, refold, unpack
 from onrecord.session.codec import dumps_session, slot_value
 from onrecord.session.history import edit_result, import_messages, remove_message
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from onrecord.turn.moments import SLOTS, Hooks

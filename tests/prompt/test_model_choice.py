@@ -92,6 +92,7 @@ async def test_instructions_that_are_no_text_are_refused_and_a_function_that_rai
         await turn(Agent(ScriptedModel(), instructions=lambda _: 7))  # type: ignore[arg-type,return-value]
     with pytest.raises(FeatureFailed, match="feature 'agent' failed at model: ZeroDivisionError") as failed:
         await turn(Agent(lambda _: 1 / 0))  # type: ignore[arg-type,return-value]
+    assert "ZeroDivisionError (test_model_choice.py, line " in failed.value.hint
     assert failed.value.result is not None
 
 

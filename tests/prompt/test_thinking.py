@@ -91,6 +91,7 @@ def test_l192_a_model_that_does_not_think_is_refused_when_the_agent_is_made() ->
     with pytest.raises(UnsupportedThinkingError, match="model 'p:deep' does not think before it speaks") as refused:
         Agent(thinks(thinking="none"), features=[Thinking(5000)])
     assert refused.value.code == "unsupported-thinking"
+    assert "stand in for each other" in refused.value.hint  # or the first of them would be blamed for another
     Agent(thinks(thinking="none"), features=[Thinking(handler=None)])  # this one asks for nothing
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from onrecord.conversation.content import Image
 from onrecord.models.request import Reading, Shape
 from tests.models.requests import offer, request, user
 from tests.providers.wires import Wire, each_wire
@@ -53,3 +54,12 @@ def test_a_choice_by_name_is_the_name_of_a_tool_in_the_vendor_s_place_for_it(wir
         "messages": {"type": "tool", "name": "find_a_room"},
         "google": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["find_a_room"]}},
     }[wire.name]
+
+
+@pytest.mark.parametrize("path", ["cup.png", "/srv/cup.png", "./a:b.png", "C:\\cup.png"])
+def test_the_path_of_a_file_is_no_address(wire: Wire, path: str) -> None:
+    """No server can fetch it, and none is asked to; how the bytes are given stands in the guide."""
+    model = under(wire, images=True)
+    (issue,) = model.wire(request(user(Image(url=path)))).issues
+    assert issue.what.startswith("an image by ")
+    assert not model.wire(request(user(Image(url="https://files.example/cup.png")))).issues

@@ -93,6 +93,7 @@ async def test_garbage_inside_is_an_error(wire: Wire) -> None:
         (EVENTS, b"", "network"),
         ("HTTP/1.1 204 No Content", b"", "network"),
         ("HTTP/1.1 200 OK\nContent-Type: application/json", b'{"half":', "invalid"),
+        ("HTTP/1.1 200 OK\nContent-Type: application/json", b'{"hello":"world"}', "invalid"),
         ("HTTP/1.1 502 Bad Gateway\nContent-Type: text/html", b"<html>bad gateway</html>", "overload"),
         ("HTTP/1.1 404 Not Found\nContent-Type: text/html", b"<html>nothing here</html>", "model"),
         (EVENTS + "\nContent-Encoding: gzip", b"no gzip at all", "network"),
@@ -110,6 +111,26 @@ async def test_answers_that_are_none_are_told(wire: Wire, head: str, body: bytes
     assert not told.text
     assert "html" not in told.error
     assert told.error.split()[2] == "False"
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "told"),
+    [
+        ("HTTP/1.1 404 Not Found\nContent-Type: text/html", b"<html>nothing here</html>", "the base URL"),
+        ("HTTP/1.1 404 Not Found\nContent-Type: text/plain", b"404: Not Found", "the base URL"),
+        ("HTTP/1.1 405 Method Not Allowed", b"", "the base URL"),
+        ("HTTP/1.1 404 Not Found\nContent-Type: application/json", b'{"error":"no such model"}', "the model's name"),
+        ("HTTP/1.1 200 OK\nContent-Type: application/json", b'{"hello":"world"}', "the base URL"),
+    ],
+)
+async def test_an_address_that_leads_elsewhere_is_told_from_a_model_that_is_not_there(
+    wire: Wire, head: str, body: bytes, told: str
+) -> None:
+    """An API says in JSON what it does not have; a web server knows only paths."""
+    async with serving(answer(head, body)) as server:
+        with pytest.raises(ModelError) as caught:
+            await drained(wire.make(f"http://127.0.0.1:{server.port}/v1", wire.vendors[0]))
+    assert f"check {told}" in (caught.value.hint or "")
 
 
 async def test_an_error_inside_a_stream_is_told(wire: Wire) -> None:

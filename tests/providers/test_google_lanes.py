@@ -42,7 +42,7 @@ WIRES: list[Projection] = [
 ]
 
 
-@settings(max_examples=100, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_lane_bytes_equal_fresh_bytes(data: st.DataObject) -> None:
     """Over conversations that grow, close, fork, are edited, windowed and switched between models and wires."""

@@ -15,7 +15,7 @@ from onrecord.record.fold import takes
 from onrecord.record.kinds import Erased, HistoryChanged
 from onrecord.session.erasure import Retention
 from onrecord.session.folding import NO_FOLDS, Folds, refold
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.walking import walk
 from onrecord.turn.audit import audit

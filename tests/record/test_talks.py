@@ -14,7 +14,7 @@ from onrecord.record.kinds import ModelRequested, TurnClosed, TurnPaused
 from onrecord.record.record import Record
 from onrecord.session import refold
 from onrecord.session.codec import dumps_session
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session, SlotState
 from onrecord.turn.receipt import rebuild
 from tests.record.talks import Talk

@@ -14,8 +14,8 @@ from onrecord.session import eraser
 from onrecord.session.eraser import Cells
 from onrecord.session.erasing import Told
 from onrecord.session.erasure import Erasure, Retention
-from onrecord.session.memory import MemoryStore
 from onrecord.session.memory_cells import MemoryCells
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.testing.conformance.asking import loaded, record

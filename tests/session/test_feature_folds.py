@@ -14,7 +14,7 @@ from onrecord.governance.rules import on_output
 from onrecord.record.entry import Body
 from onrecord.session import Folds, land, pack, refold, unpack
 from onrecord.session.codec import slot_value
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.stores.sqlite import SqliteStore

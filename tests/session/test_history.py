@@ -16,7 +16,7 @@ from onrecord.record.entry import Entry, kind_of
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session import Folds, refold
 from onrecord.session.history import edit_result, import_messages, interrupt_closed, remove_message, reset
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Change
 from onrecord.testing import FakeEffects, ScriptedModel, call

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from onrecord.agent import Agent
 from onrecord.conversation.messages import UserMessage
 from onrecord.errors import StoreError
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import ScriptedModel
 from onrecord.testing.conformance.asking import MakeStore
 from onrecord.testing.conformance.store import StoreConformance

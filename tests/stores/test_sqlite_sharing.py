@@ -253,7 +253,7 @@ async def test_an_interpreter_may_end_without_closing(tmp_path: Path, how: str, 
 
 LIGHT = """
 import sys
-import onrecord.stores, onrecord.session.memory
+import onrecord.stores, onrecord.session.memory_store
 onrecord.stores.SqliteStore("x.db")
 print("sqlite3" in sys.modules)
 """

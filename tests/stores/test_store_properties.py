@@ -14,7 +14,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.messages import Message
 from onrecord.record.entry import Body
 from onrecord.session.folding import refold
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Change, Store
 from onrecord.stores import SqliteStore

@@ -24,6 +24,7 @@ __all__ = (
     "bodies",
     "call",
     "calls_of",
+    "keeping",
     "kinds",
     "last_answer",
     "read",
@@ -54,6 +55,16 @@ class Named(Struct, frozen=True):
 def tool(id: str = "lookup", handler: Callable[..., Any] | None = None, **fields: Any) -> Tool:
     """A tool; without a handler it returns its own id."""
     return Tool(id, handler or (lambda *_: id), f"About {id}.", **fields)
+
+
+def keeping(kept: list[Any], what: Callable[[Mapping[str, Any]], Any] | str, told: str = "") -> Callable[..., str]:
+    """A handler that keeps one thing of each call, a text or a function of the arguments, and says another."""
+
+    def handler(args: Mapping[str, Any], ctx: object) -> str:
+        kept.append(what if isinstance(what, str) else what(args))
+        return told or str(kept[-1])
+
+    return handler
 
 
 async def turn(agent: Agent[Any, Any], input: str | Input = "hi", **given: Any) -> Result:

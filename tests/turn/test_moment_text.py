@@ -15,7 +15,7 @@ from onrecord.errors import FeatureFailed, ModelError
 from onrecord.models.chunks import TextChunk, ThinkingChunk
 from onrecord.models.request import Reading, Shape, TextFilter
 from onrecord.record.kinds import ModelReplied, TextSaid, TurnFailed
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises, reply
 from onrecord.turn.director import Brief, Spoken, Stage
 from onrecord.turn.moments import SLOTS, Hooks

@@ -10,6 +10,8 @@ from msgspec import Struct
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid, UsageError
 from onrecord.governance.rules import before_tool
+from onrecord.prompt.window.compaction import Compaction
+from onrecord.prompt.window.window import Window
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import TurnOpened
 from onrecord.testing import ScriptedModel, call
@@ -116,11 +118,51 @@ async def test_188_a_bundle_is_flattened_where_it_stands() -> None:
     assert opened.manifest["bundles"] == {"all": "2", "support-desk": "1"}
 
 
-def test_188_two_tools_of_one_id_are_refused_whatever_brings_them() -> None:
-    """A bundle's tool and the agent's own (case 188)."""
+def test_188_two_tools_of_one_id_are_refused_naming_both_sides() -> None:
+    """A bundle's tool and the agent's own, two bundles' (one inside of another), a feature's (case O188)."""
     desk = Bundle(name="support-desk", version="1", tools=(tool("lookup"),))
-    with pytest.raises(ToolInvalid, match="two tools have the id 'lookup'"):
+    with pytest.raises(ToolInvalid, match="'lookup': one of the agent itself, one of bundle 'support-desk' 1"):
         Agent(ScriptedModel(), tools=[tool("lookup")], features=[desk])
+    house = Bundle(name="house", version="2", tools=(tool("lookup"),))
+    with pytest.raises(ToolInvalid, match="one of bundle 'support-desk' 1, one of bundle 'house' 2"):
+        Agent(ScriptedModel(), features=[Bundle(name="all", version="1", features=(desk, house))])
+    own = Named("finder", Hooks(tools=(tool("lookup"),)))
+    with pytest.raises(ToolInvalid, match="one of feature 'finder', one of bundle 'house' 2"):
+        Agent(ScriptedModel(), features=[own, house])
+
+
+def test_188_there_is_no_policy_but_to_refuse() -> None:
+    """Anything else is a misspelt parameter (case O188)."""
+    skipping: Any = {"conflict": "skip"}
+    with pytest.raises(TypeError, match="conflict"):
+        Bundle(name="support-desk", version="1", **skipping)
+
+
+@pytest.mark.parametrize(("version", "told"), [("1", "given twice"), ("2", "in version '1' and in version '2'")])
+def test_a_bundle_comes_once(version: str, told: str) -> None:
+    """Whatever stands in it, and wherever it stands; the versions say what happened."""
+    inner = Bundle(name="desk", version="1")
+    outer = Bundle(name="all", version="1", features=(inner, Bundle(name="desk", version=version)))
+    with pytest.raises(FeatureConflict, match=f"bundle 'desk' is .*{told}"):
+        Agent(ScriptedModel(), features=[outer])
+
+
+@pytest.mark.parametrize("field", ["name", "version"])
+@pytest.mark.parametrize("blank", ["", " ", None, 1])
+def test_a_bundle_has_a_name_and_a_version(field: str, blank: Any) -> None:
+    """They are what the record says of it."""
+    with pytest.raises(ConfigurationError, match=f"a bundle has a {field}"):
+        Bundle(**{"name": "desk", "version": "1", field: blank})
+
+
+def test_features_that_cannot_stand_together_name_who_brings_them() -> None:
+    """One window, and one of what there may be one of."""
+    alone = Named("alone", Hooks(alone=True))
+    desk = Bundle(name="desk", version="1", features=(alone, Window.last(4)))
+    with pytest.raises(FeatureConflict, match="'alone' is given twice, by the agent itself and by bundle 'desk' 1"):
+        Agent(ScriptedModel(), features=[alone, desk])
+    with pytest.raises(FeatureConflict, match="'compaction' and 'window', of the agent itself and of bundle 'desk' 1"):
+        Agent(ScriptedModel(), features=[Compaction(100), desk])
 
 
 def test_185_one_tool_may_come_by_several_ways() -> None:

@@ -54,7 +54,7 @@ from onrecord import (
 from onrecord.conversation.inputs import Input, Question
 from onrecord.conversation.usage import Usage
 from onrecord.record.entry import Entry
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.store import Store
 from onrecord.stores.sqlite import SqliteStore
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises, reply

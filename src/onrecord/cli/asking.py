@@ -37,7 +37,7 @@ _FIRST = re.compile(r"\s*([^\s,.;:!?\u2014\u2013-]+)[\s,.;:!?\u2014\u2013-]*(.*)
 def form_of(session: Session) -> Form:
     """What the open question of a session wants: a yes or no, values for its fields, or words."""
     pending = session.pending
-    if pending is not None and pending.place.startswith("before/"):
+    if pending is not None and (pending.question.decision or pending.place.startswith("before/")):
         return "approval"
     return "fields" if pending is not None and pending.question.fields else "free"
 
@@ -52,6 +52,8 @@ def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]
     about = [f"asked by {question.by or 'the agent'}"]
     if question.audience != "speaker":
         about.append(f"meant for: {question.audience}")
+    if question.expires is not None:
+        about.append(f"until {question.expires:%Y-%m-%d %H:%M} UTC")
     about += [call_text(c.name, c.args, 80) for r in pending.rounds for c in r.calls if c.id == question.call]
     screen.line(f"  {' · '.join(about)}", dim=True)
     detail = question.detail

@@ -24,7 +24,7 @@ _THINKING = {
 
 def abilities(card: ModelCard) -> dict[str, bool | str]:
     """Each heading with what the card says under it, as JSON shows it."""
-    beside = card.tools and card.structured_with_tools
+    beside = card.tools and (card.structured_with_tools or card.structured == "prompt")  # a prompt goes with anything
     values = (
         card.images, card.audio, card.files, card.tools, card.structured, beside, card.tools and card.hosted_search,
         card.thinking,

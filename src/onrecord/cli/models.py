@@ -19,7 +19,7 @@ the ports of local servers, and send nothing.
 With probe before the NAME its endpoint is asked: does it stream, call tools, keep to a schema, and do both at once?
 That is about a dozen short calls, which are paid for as any others. It prints the card that follows. With --at another
 server is asked, over the protocol that NAME begins with (openai-responses:, anthropic: or google:), else over Chat
-Completions; no key is sent there but that of --key."""
+Completions, in the dialect of a vendor whose name it begins with; no key is sent there but that of --key."""
 
 EPILOG = f"""\
 A model is named provider:model, in Agent("...") or with onrecord chat --model.

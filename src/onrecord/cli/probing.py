@@ -9,12 +9,13 @@ import os
 from onrecord.cli.failure import OK, Wrong, debugging, tell
 from onrecord.cli.model_cards import in_words, table
 from onrecord.cli.terminal import Screen
+from onrecord.errors import ConfigurationError
 from onrecord.jsonio import dumps
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.providers.anthropic import anthropic
 from onrecord.providers.google import google
-from onrecord.providers.openai_compatible import openai_compatible
+from onrecord.providers.openai_compatible import VENDORS, openai_compatible, vendor_model
 from onrecord.providers.openai_responses import openai_responses
 from onrecord.providers.probe import Probed, probe
 
@@ -51,7 +52,14 @@ def _asked_for(args: argparse.Namespace, name: str) -> Model:
     if not args.at:
         if args.key:
             raise Wrong("--key goes with --at", hint="models that have a name read their own variable")
-        return model_named(name)
+        if name.partition(":")[0] == "offline":
+            raise Wrong("'offline' is no endpoint: rules, which know no model's tests", hint="onrecord models offline")
+        try:
+            return model_named(name)
+        except ConfigurationError as error:
+            if ":" in name:
+                raise
+            raise Wrong(str(error), hint=f"--at URL asks a server of your own; {error.hint}") from None
     key = os.environ.get(args.key, "") if args.key else None
     if key is not None and not key.strip():
         raise Wrong(f"the environment variable {args.key!r} is not set", hint="it is to hold the key")
@@ -63,6 +71,8 @@ def _asked_for(args: argparse.Namespace, name: str) -> Model:
             return anthropic(model, base_url=args.at, api_key=key or _NO_KEY, provider="anthropic-compatible")
         case "google":
             return google(model, base_url=args.at, api_key=key or _NO_KEY)
+    if wire in VENDORS and model:  # the vendor's dialect, and nothing of its key
+        return vendor_model(wire, model, base_url=args.at, api_key=key or _NO_KEY)
     return openai_compatible(args.at, name.removeprefix("openai:"), api_key=key)
 
 

@@ -21,6 +21,7 @@ from onrecord.errors import RecordInvalid
 from onrecord.jsonio import UNREADABLE, Json, canonical, chained, digest
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
+from onrecord.record.leaving import leaving
 from onrecord.session.codec import encode_message, encode_state
 from onrecord.session.folding import NO_FOLDS
 from onrecord.session.session import Session
@@ -67,7 +68,7 @@ def exported(session: Session, entries: Iterable[Entry], codec: EntryCodec) -> I
     key = secrets.token_hex(16)
     start = Session(key=session.key, digest_key=session.digest_key)
     made = list(resalted(walk(start, entries, NO_FOLDS), session.digest_key, key))
-    kept = [codec.encode(entry) for entry, _ in made]
+    kept = [codec.encode(leaving(entry)) for entry, _ in made]
     fresh = made[-1][1] if made else {}
     state = comparable(session)
     state["filed"] = [fresh.get(mark) or digest(mark.encode(), key) for mark in session.filed]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.messages import UserMessage
@@ -31,9 +33,12 @@ _LOOK_UP = Tool("look_up", lambda _args, _ctx: None, "Looks something up.")
 _TOOL = Offer(
     tool=_LOOK_UP, spec=ToolSpec(name=_LOOK_UP.id, description=_LOOK_UP.description, schema=_LOOK_UP.parameters)
 )
+_THINKS = Settings(thinking=2048)
 WISHES: Mapping[str, Mapping[str, Any]] = {
     "a call that is demanded": {"offers": (_TOOL,), "choice": "required"},
+    "a demanded call with thinking": {"offers": (_TOOL,), "choice": "required", "settings": _THINKS},
     "temperature": {"settings": Settings(temperature=0.5)},
+    "temperature with thinking": {"settings": replace(_THINKS, temperature=0.5)},
     "temperature with top_p": {"settings": Settings(temperature=0.5, top_p=0.9)},
     "stop": {"settings": Settings(stop=("END",))},
     "seed": {"settings": Settings(seed=1)},

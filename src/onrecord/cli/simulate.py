@@ -28,7 +28,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Happened, Input, Said, Started
 from onrecord.flows.captions import lasting
 from onrecord.flows.invalid import nearest
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.store import Store
 
 __all__ = ("simulate",)

@@ -27,7 +27,7 @@ from onrecord.conversation.inputs import Input, Said
 from onrecord.errors import ModelError, RecordInvalid, StoreError, TurnError
 from onrecord.host import Give
 from onrecord.record.entry import Entry
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.turn.result import TurnResult

@@ -7,7 +7,7 @@ from typing import Any
 
 from onrecord.cli.terminal import Screen, cut, plural, quoted, safe
 from onrecord.honesty.languages import english
-from onrecord.honesty.sentences import brief_of, units_shown
+from onrecord.honesty.sentences import brief_of, replied_by, units_shown
 from onrecord.honesty.slices import slice_of
 from onrecord.honesty.templates import Teller
 from onrecord.record import kinds
@@ -17,6 +17,7 @@ from onrecord.record.record import Record
 __all__ = ("why_lines",)
 
 TELLER = Teller(english.IN_FULL, english.WORDS, app="Chatbot", limit=0)
+ANOTHER = Teller(english.ANOTHER_REPLIED, english.WORDS, app="Chatbot", limit=0)
 
 MOST_TOLD = 300
 """How many characters of a sentence are told; ``--full`` tells all."""
@@ -49,6 +50,7 @@ class _Telling:
         self.fresh: list[str] = []
         self.told: set[str] = set()
         self.requests = 0
+        self.asked: dict[str, str] = {}
 
     def sentences(self, entry: Entry) -> list[str]:
         """One sentence, and details below it."""
@@ -57,10 +59,17 @@ class _Telling:
             return self._requested(body)
         if isinstance(body, kinds.ToolReturned):
             self.fresh.append(body.name)
+        if isinstance(body, kinds.ModelReplied) and replied_by(body.round) not in self._names(body.round.id):
+            return [ANOTHER.told(body)]
         return [TELLER.told(body) or f"{kind_of(body)}: {brief_of(body)}."]
+
+    def _names(self, round_id: str) -> tuple[str, ...]:
+        """Who may reply without being named: whoever was asked, and somebody whom the record does not name."""
+        return ("", self.asked.get(round_id, ""))
 
     def _requested(self, body: kinds.ModelRequested) -> list[str]:
         self.requests += 1
+        self.asked[body.round] = body.model
         purpose = {"wrap_up": " for a last answer without tools", "judge": " silently, to judge"}.get(body.purpose, "")
         told = [f"{body.model} was asked{' again' if self.requests > 1 else ''}{purpose}"]
         if self.fresh:

@@ -31,6 +31,8 @@ __all__ = (
     "as_input",
     "check_input",
     "declined",
+    "ends_question",
+    "expiry_key",
     "input_key",
     "row_key",
     "trigger_key",
@@ -89,12 +91,16 @@ class Woke(_Key, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_fi
 
 
 class Answered(_Key, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="answered"):
-    """A person answered the question with this key: with a value, or by approving or declining."""
+    """A person answered the question with this key: with a value, or by approving or declining.
+
+    ``expired``: nobody answered in time, which the loop finds out; it counts as declined.
+    """
 
     value: Json = None
     approved: bool | None = None
     by: str = ""
     note: str = ""
+    expired: bool = False
 
 
 Input = Said | Happened | Started | Woke | Answered
@@ -121,7 +127,9 @@ class Ask(_Question, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Returned by a rule, a reply hook or a handler: a person must answer before the turn goes on.
 
     ``private`` (consent addresses and the like) reaches only `TurnResult.private` and is never recorded.
-    ``on_message`` says what another message does while the question is open.
+    ``on_message`` says what another message does while the question is open. ``decision``: only an approval or a
+    refusal answers it; a question of a ``before_tool`` hook is one in any case. ``partial``: an answer may leave out
+    required fields. ``expires_s``: so many seconds after the take began it counts as declined (None: never).
     """
 
     fields: tuple[AskField, ...] = ()
@@ -129,6 +137,9 @@ class Ask(_Question, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     audience: str | None = None
     on_message: OnMessage = "hold"
     private: Mapping[str, str] = {}
+    decision: bool = False
+    partial: bool = False
+    expires_s: float | None = None
 
     def __post_init__(self) -> None:
         """A question is stored, so what could not be read again is refused while it is made."""
@@ -141,13 +152,20 @@ class Ask(_Question, frozen=True, gc=False, kw_only=True, omit_defaults=True):
             )
         if self.on_message not in get_args(OnMessage):
             raise UsageError(f"on_message={self.on_message!r} is unknown", hint="use 'hold', 'answer' or 'drop'")
+        if not _is_span(self.expires_s):
+            raise UsageError(
+                "expires_s= of Ask is a number of seconds, more than 0", hint="leave it out for a question that waits"
+            )
 
     def __repr__(self) -> str:
         return f"Ask({self.text!r}, fields={self.fields!r}, private={[*self.private]!r})"
 
 
 class Question(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """An open question: ``key`` is ``{turn}/q{n}``; ``by`` names the rule, tool or ``agent:name`` that asks."""
+    """An open question: ``key`` is ``{turn}/q{n}``; ``by`` names the rule, tool or ``agent:name`` that asks.
+
+    ``decision`` and ``partial`` as in `Ask`; ``expires`` is when it counts as declined.
+    """
 
     key: str
     text: str
@@ -157,6 +175,9 @@ class Question(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     detail: Json = None
     audience: str = "speaker"
     on_message: OnMessage = "hold"
+    decision: bool = False
+    partial: bool = False
+    expires: datetime | None = None
 
 
 class Interruption(
@@ -169,6 +190,31 @@ class Interruption(
     cause: str = "stopped"
     heard: int | None = None
     receipt: Json = None
+
+
+_EXPIRY = "/expires"
+
+
+def expiry_key(question: Question) -> str:
+    """The key of the wake that ends a question which nobody answers."""
+    return question.key + _EXPIRY
+
+
+def ends_question(input: Input) -> bool:
+    """Whether this is the wake that ends a question, open or not."""
+    return isinstance(input, Woke) and _is_expiry(input.key) is not None
+
+
+_is_expiry = re.compile(r".*~\d+/q\d+/expires", re.DOTALL).fullmatch
+
+
+def _is_span(seconds: object) -> bool:
+    if seconds is None:
+        return True
+    return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < _LONGEST_S
+
+
+_LONGEST_S = 3_155_760_000  # a hundred years: what is added to a time must still be one
 
 
 def approved(question: Question, *, by: str, note: str = "") -> Answered:

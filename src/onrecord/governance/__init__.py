@@ -1,5 +1,61 @@
-"""Rules: small governing functions as features."""
+"""What an agent may do, and whom it asks: rules, permissions, check-ins, credentials, budgets, redaction.
 
-from onrecord.governance.rules import Rule, after_tool, before_tool, on_input, on_output
+Each is a feature for ``features=[...]``, or a trait or tool for ``tools=[...]``. The names are loaded on first use, so
+that an agent with a rule loads no more than that.
+"""
 
-__all__ = ("Rule", "after_tool", "before_tool", "on_input", "on_output")
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onrecord.governance.approvals import CheckIn as CheckIn
+    from onrecord.governance.approvals import NeedsCheckIn as NeedsCheckIn
+    from onrecord.governance.budget import Budget as Budget
+    from onrecord.governance.budget import Limit as Limit
+    from onrecord.governance.collect import ask_fields as ask_fields
+    from onrecord.governance.collect import ask_human as ask_human
+    from onrecord.governance.collect import request_input as request_input
+    from onrecord.governance.credentials import Consent as Consent
+    from onrecord.governance.credentials import Credential as Credential
+    from onrecord.governance.credentials import Credentials as Credentials
+    from onrecord.governance.credentials import NeedsCredential as NeedsCredential
+    from onrecord.governance.credentials import Wanted as Wanted
+    from onrecord.governance.credentials import credential as credential
+    from onrecord.governance.permissions import Asked as Asked
+    from onrecord.governance.permissions import Permissions as Permissions
+    from onrecord.governance.permissions import Policy as Policy
+    from onrecord.governance.redaction import Redaction as Redaction
+    from onrecord.governance.rules import Rule as Rule
+    from onrecord.governance.rules import after_tool as after_tool
+    from onrecord.governance.rules import before_tool as before_tool
+    from onrecord.governance.rules import on_input as on_input
+    from onrecord.governance.rules import on_output as on_output
+    from onrecord.governance.sequence import halt_of as halt_of
+
+_HOMES: dict[str, str] = {
+    **dict.fromkeys(("CheckIn", "NeedsCheckIn"), "approvals"),
+    **dict.fromkeys(("Budget", "Limit"), "budget"),
+    **dict.fromkeys(("ask_fields", "ask_human", "request_input"), "collect"),
+    **dict.fromkeys(("Consent", "Credential", "Credentials", "NeedsCredential", "Wanted", "credential"), "credentials"),
+    **dict.fromkeys(("Asked", "Permissions", "Policy"), "permissions"),
+    "Redaction": "redaction",
+    **dict.fromkeys(("Rule", "after_tool", "before_tool", "on_input", "on_output"), "rules"),
+    "halt_of": "sequence",
+}
+
+__all__ = tuple(sorted(_HOMES))
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'onrecord.governance' has no attribute {name!r}")
+    value: object = getattr(import_module(f"onrecord.governance.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_HOMES))

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, overload
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast, overload
 
 from msgspec import Struct
 
+from onrecord.conversation.inputs import Ask, Input
+from onrecord.conversation.messages import ToolCall
 from onrecord.errors import ConfigurationError
 from onrecord.turn.agent_spec import AgentSpec
-from onrecord.turn.moments import AfterTool, BeforeTool, Hooks, OnInput, OnOutput
+from onrecord.turn.moments import Allow, Answer, Deny, Hooks, Returned, Revise
+from onrecord.turn.turn import Turn
 
 __all__ = ("Rule", "after_tool", "before_tool", "on_input", "on_output")
+
+Judged = TypeVar("Judged")
+Verdict = TypeVar("Verdict")
+Either = Callable[[Turn, Judged], Awaitable[Verdict] | Verdict]
+"""A rule's function, sync or async."""
+
+InputRule = Either[Input, Allow[Any] | Deny]
+ToolRule = Either[ToolCall, Allow[Any] | Deny | Ask]
+ResultRule = Either[Returned, Allow[Any] | Deny]
+OutputRule = Either[Answer, Allow[Any] | Deny | Revise]
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -29,56 +42,103 @@ class Rule(Struct, frozen=True, kw_only=True):
         return self.call(*args)
 
 
-def on_input(function: OnInput, /) -> Rule:
-    """A rule over what comes in: ``async def rule(turn, input) -> Allow | Deny``."""
-    return Rule(name=_name(function), call=_checked(function), made=Hooks(on_input=function))
+@overload
+def on_input(function: InputRule, /) -> Rule: ...
+@overload
+def on_input(*, keeps_text: bool) -> Callable[[InputRule], Rule]: ...
+def on_input(function: InputRule | None = None, /, *, keeps_text: bool = True) -> Rule | Callable[[InputRule], Rule]:
+    """A rule over what comes in: ``def rule(turn, input) -> Allow | Deny``, sync or async.
 
-
-def before_tool(function: BeforeTool, /) -> Rule:
-    """A rule over a call before it runs: ``async def rule(turn, call) -> Allow | Deny | Ask``."""
-    return Rule(name=_name(function), call=_checked(function), made=Hooks(before_tool=function))
-
-
-def after_tool(function: AfterTool, /) -> Rule:
-    """A rule over what a call returned: ``async def rule(turn, returned) -> Allow | Deny``."""
-    return Rule(name=_name(function), call=_checked(function), made=Hooks(after_tool=function))
+    ``keeps_text=False``: the record holds digests of what it changed or denied, and not the texts. ConfigurationError
+    for what is no function of two arguments.
+    """
+    return _rule(function, lambda held: Hooks(on_input=held, keeps_text=keeps_text))
 
 
 @overload
-def on_output(function: OnOutput, /) -> Rule: ...
+def before_tool(function: ToolRule, /) -> Rule: ...
 @overload
-def on_output(*, revisions: int = 1, holds_drafts: bool = True) -> Callable[[OnOutput], Rule]: ...
+def before_tool(*, keeps_text: bool) -> Callable[[ToolRule], Rule]: ...
+def before_tool(function: ToolRule | None = None, /, *, keeps_text: bool = True) -> Rule | Callable[[ToolRule], Rule]:
+    """A rule over a call before it runs: ``def rule(turn, call) -> Allow | Deny | Ask``, sync or async.
+
+    ``keeps_text=False``: the record holds digests of what it changed or denied, and not the texts. ConfigurationError
+    for what is no function of two arguments.
+    """
+    return _rule(function, lambda held: Hooks(before_tool=held, keeps_text=keeps_text))
+
+
+@overload
+def after_tool(function: ResultRule, /) -> Rule: ...
+@overload
+def after_tool(*, keeps_text: bool) -> Callable[[ResultRule], Rule]: ...
+def after_tool(
+    function: ResultRule | None = None, /, *, keeps_text: bool = True
+) -> Rule | Callable[[ResultRule], Rule]:
+    """A rule over what a call returned: ``def rule(turn, returned) -> Allow | Deny``, sync or async.
+
+    ``keeps_text=False``: the record holds digests of what it changed or denied, and not the texts. ConfigurationError
+    for what is no function of two arguments.
+    """
+    return _rule(function, lambda held: Hooks(after_tool=held, keeps_text=keeps_text))
+
+
+@overload
+def on_output(function: OutputRule, /) -> Rule: ...
+@overload
 def on_output(
-    function: OnOutput | None = None, /, *, revisions: int = 1, holds_drafts: bool = True
-) -> Rule | Callable[[OnOutput], Rule]:
-    """A rule over an answer: ``async def rule(turn, answer) -> Allow | Deny | Revise``.
+    *, revisions: int = 1, holds_drafts: bool = True, keeps_text: bool = True
+) -> Callable[[OutputRule], Rule]: ...
+def on_output(
+    function: OutputRule | None = None, /, *, revisions: int = 1, holds_drafts: bool = True, keeps_text: bool = True
+) -> Rule | Callable[[OutputRule], Rule]:
+    """A rule over an answer: ``def rule(turn, answer) -> Allow | Deny | Revise``, sync or async.
 
     Since it may deny or change the text, nothing streams before it accepts; a rule that only looks says
     ``@on_output(holds_drafts=False)``. ``revisions`` is how often per turn it may ask for another answer.
+    ``keeps_text=False``: the record holds digests of what it changed or denied. ConfigurationError for what is no
+    function of two arguments.
     """
+    more: dict[str, Any] = {"revisions": revisions, "holds_drafts": holds_drafts, "keeps_text": keeps_text}
+    return _rule(function, lambda held: Hooks(on_output=held, **more))
 
-    def made(held: OnOutput) -> Rule:
-        hooks = Hooks(on_output=held, revisions=revisions, holds_drafts=holds_drafts)
-        return Rule(name=_name(held), call=_checked(held), made=hooks)
+
+def _rule(
+    function: Callable[..., Any] | None, hooks: Callable[[Callable[..., Any]], Hooks]
+) -> Rule | Callable[[Callable[..., Any]], Rule]:
+    """The rule of a function, or the decorator that makes one."""
+
+    def made(held: Callable[..., Any]) -> Rule:
+        return Rule(name=_name(held), call=_checked(held), made=hooks(_awaited(held)))
 
     return made if function is None else made(function)
 
 
+def _awaited(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as the loop awaits it. An async one is mounted as it is."""
+    if inspect.iscoroutinefunction(function):
+        return function
+
+    async def rule(turn: Turn, judged: object) -> object:
+        verdict = function(turn, judged)
+        return await cast(Awaitable[object], verdict) if inspect.isawaitable(verdict) else verdict
+
+    return rule
+
+
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """ConfigurationError for a function that could not be awaited, or not be called: it would deny everything."""
+    """ConfigurationError for what could not be called with a turn and what is judged: it would deny everything."""
     if not callable(function):
         raise ConfigurationError(
-            f"a rule is an async function, not a {type(function).__name__}", hint="async def rule(turn, ...)"
+            f"a rule is a function, not a {type(function).__name__}", hint="def rule(turn, ...), sync or async"
         )
     if inspect.isfunction(function) or inspect.ismethod(function):
-        if not inspect.iscoroutinefunction(function):
-            raise ConfigurationError(f"rule {_name(function)!r} is not async", hint="write async def")
         try:
             inspect.signature(function).bind(None, None)
         except TypeError:
             raise ConfigurationError(
                 f"rule {_name(function)!r} does not take two arguments",
-                hint="the turn, and what is judged: async def rule(turn, call)",
+                hint="the turn, and what is judged: def rule(turn, call)",
             ) from None
     return function
 

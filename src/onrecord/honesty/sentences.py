@@ -23,6 +23,7 @@ __all__ = (
     "call_text",
     "input_text",
     "json_of",
+    "replied_by",
     "reply_text",
     "request_text",
     "result_text",
@@ -39,6 +40,8 @@ def call_text(name: str, args: Mapping[str, Json], limit: int = 0) -> str:
 def brief_of(body: Body) -> str:
     """What an entry says, in one line."""
     if kind_of(body).startswith("run.") and (told := _run(body)):
+        return told
+    if kind_of(body) in _COSTS and (told := _cost(body)):
         return told
     if isinstance(body, UnknownBody):
         return bytes(body.raw).decode(errors="replace")
@@ -77,6 +80,15 @@ def reply_text(settled: Round) -> str:
     told += [call_text(c.name, c.args) if c.args or c.raw_args in {"", "{}"} else f"{c.name}({c.raw_args})"
              for c in settled.calls]  # fmt: skip
     return ", ".join(told) or "nothing"
+
+
+def replied_by(settled: Round) -> str:
+    """The model that gave a reply, as names are written; empty where the record does not say.
+
+    Of models that stand in for each other it may be another one than the first, which the request names.
+    """
+    held = json_of(settled.use.scope.encode()) if settled.use is not None and settled.use.scope else None
+    return f"{held[0]}:{held[2]}" if isinstance(held, list) and len(held) == 4 else ""
 
 
 def units_shown(receipt: kinds.Receipt) -> int:
@@ -136,7 +148,8 @@ def _verdict(b: kinds.VerdictFiled) -> str:
 def _attempted(b: kinds.ModelAttempted) -> str:
     status = f" (status {b.status})" if b.status else ""
     left = "".join(f"; without {mark.what}" for mark in b.left_out)
-    return f"attempt {b.attempt} failed: {b.error}{status}; the next one after {b.wait_s:g} s{left}"
+    at = f" at {b.model}" if b.model else ""
+    return f"attempt {b.attempt}{at} failed: {b.error}{status}; the next one after {b.wait_s:g} s{left}"
 
 
 def _cut(b: kinds.TurnInterrupted | kinds.TurnFailed) -> str:
@@ -161,6 +174,24 @@ def _run(b: Body) -> str:
         return ""
     step = f" at {run['step_id']}" if run.get("step_id") else ""
     return f"{run['id']} {run.get('status') or 'running'}{step}"
+
+
+_COSTS = {"cost.tick", "cost.limit_hit"}
+_ABORT = {"abort": "no further call is made", "warn": "only told"}
+
+
+def _cost(b: Body) -> str:
+    """An entry of a budget: what was spent so far, or which limit was crossed. Empty for other fields."""
+    told: Any = json_of(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
+    match told:
+        case {"what": str(what), "per": str(per), "limit": limit, "actual": actual, "action": str(action)}:
+            return f"{what} of the {per}: {actual} is more than {limit}; {_ABORT.get(action, action)}"
+        case {"provider": str(provider), "model": str(model), **more}:
+            paid = more.get("estimated_usd")
+            price = "no price" if paid is None else f"{paid:.4g} dollars"
+            read, written = more.get("tokens_input", 0), more.get("tokens_output", 0)
+            return f"{provider}:{model}: {read} tokens in, {written} out, {price}"
+    return ""
 
 
 def json_of(raw: bytes) -> Json:

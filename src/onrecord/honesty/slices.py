@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onrecord.record import kinds
-from onrecord.record.entry import Entry
+from onrecord.record.entry import Entry, kind_of
 from onrecord.record.record import Record
 
 __all__ = ("last_answer", "slice_of")
@@ -41,4 +41,6 @@ def _takes_part(entry: Entry, rounds: set[str]) -> bool:
     body = entry.body
     if isinstance(body, (kinds.ToolStarted, kinds.ToolReturned)):
         return body.round in rounds
+    if kind_of(body) == "cost.limit_hit":  # of a `Budget`, which may have ended the turn
+        return True
     return isinstance(body, (kinds.VerdictFiled, kinds.ModelAttempted, kinds.ContextAdded, kinds.TurnInterrupted))

@@ -11,7 +11,7 @@ from onrecord.conversation.inputs import Question
 from onrecord.conversation.outgoing import CallDelta, Delta, TextDelta
 from onrecord.conversation.short import cut
 from onrecord.errors import ConfigurationError
-from onrecord.honesty.entry_facts import Facts, shown
+from onrecord.honesty.fact_readers import Facts, shown
 from onrecord.honesty.templates import LONGEST, Line, compiled, refused
 from onrecord.record import kinds
 from onrecord.record.entry import Entry

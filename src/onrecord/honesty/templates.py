@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from onrecord.conversation.short import cut
 from onrecord.errors import ConfigurationError
-from onrecord.honesty.entry_facts import FACTS, VARIANTS, Facts, Words, fields_of, shown
+from onrecord.honesty.entry_facts import FACTS, VARIANTS
+from onrecord.honesty.fact_readers import Facts, Words, fields_of, shown
 from onrecord.honesty.sentences import json_of
 from onrecord.record.entry import Body, UnknownBody, kind_of
 

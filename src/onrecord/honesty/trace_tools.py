@@ -25,6 +25,7 @@ MOST_NODES = 100
 MOST_DEEP = 20
 MOST_LINES = 200
 
+_LOST = frozenset({"context.evicted", "cost.limit_hit", "skill.rejected", "artifacts.refused", "artifacts.expired"})
 _PROBLEMS = frozenset({"failed", "denied", "invalid", "absent", "partial", "not_run", "cancelled"})
 
 
@@ -98,7 +99,7 @@ def _is_problem(entry: Entry) -> bool:
         case kinds.ModelAttempted() | kinds.TurnFailed() | kinds.TurnInterrupted() | kinds.Erased():
             return True
         case body:
-            return kind_of(body) in {"context.evicted", "cost.limit_hit"}
+            return kind_of(body) in _LOST
 
 
 def find_in_trace(trace: Trace, args: Mapping[str, Any]) -> dict[str, Json]:

@@ -26,6 +26,7 @@ from onrecord.conversation.outgoing import Outcome
 from onrecord.errors import SessionBusy, StoreError, UsageError
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Draft, Live, LiveItem, Place
+from onrecord.host.questions import check_fit
 from onrecord.host.row_options import encode_options
 from onrecord.host.running import Asked, Ticket, name_of
 from onrecord.host.setup import Setup
@@ -90,6 +91,9 @@ class Desk:
         plan = self.setup.plan_of(given, None)
         if asked.options and not isinstance(given, Answered):  # whose question that is, the store knows
             checked_options(asked.options, plan.options)
+        if isinstance(given, Answered):
+            self.start()  # a host that is closed asks its store nothing
+            await check_fit(self._store, to, given, self.hot.get(to))
         key = row_key(given, "" if given.key else self.setup.effects.nonce())
         due = given.at if isinstance(given, Woke) else None
         row = Row(session=to, box="in", key=key, body=given, due=due, options=encode_options(asked.options))

@@ -21,7 +21,7 @@ from onrecord.host.questions import SPEAKER, Caller, check_audience
 from onrecord.host.running import Asked, Ticket
 from onrecord.host.setup import LADDER, Deliver, Give, Setup, check_parts, is_count
 from onrecord.session.inbox import Busy, Row
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.store import Store
 from onrecord.turn.effects import Effects, PlainEffects
 from onrecord.turn.plan import Plan

@@ -17,6 +17,7 @@ from msgspec import Struct
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.outgoing import Delta, MarkDelta, TextDelta
 from onrecord.record.entry import Entry
+from onrecord.record.leaving import leaving
 from onrecord.session.store import Store
 
 __all__ = ("Committed", "Draft", "Gone", "Live", "LiveItem", "Place", "Progress")
@@ -216,7 +217,7 @@ class Live:
                     async with aclosing(self._store.entries(key, after=after)) as entries:
                         async for entry in entries:
                             after = entry.seq
-                            yield Committed(entry)
+                            yield Committed(leaving(entry))
                     continue
                 if draft is None and channel.draft is not None:
                     draft, index = channel.draft, 0

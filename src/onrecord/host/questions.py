@@ -7,9 +7,11 @@ from msgspec import Struct
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Answered
 from onrecord.errors import UsageError
+from onrecord.session.session import Session
 from onrecord.session.store import Store
+from onrecord.turn.answering import check_answer
 
-__all__ = ("SPEAKER", "Caller", "check_audience")
+__all__ = ("SPEAKER", "Caller", "check_audience", "check_fit")
 
 
 class _Who(Struct, frozen=True):
@@ -24,6 +26,13 @@ class Caller(_Who, frozen=True, kw_only=True):
 
 SPEAKER = Caller("the speaker")
 """Whoever speaks in the session: all that is known of a caller nobody named."""
+
+
+async def check_fit(store: Store, session: SessionKey, answer: Answered, known: Session | None = None) -> None:
+    """UsageError for an answer that does not fit the open question, before it is accepted: it could not be taken."""
+    held = await store.load(session, known=known)
+    if held is not None and held.question is not None and held.question.key == answer.key:
+        check_answer(held.question, answer)
 
 
 async def check_audience(store: Store, session: SessionKey | str, answer: Answered, caller: Caller) -> None:

@@ -44,9 +44,10 @@ _NOW = partial(datetime.now, UTC)
 class _Rest:
     """How long a model is left alone. Past that time one call tries it out while the others still go by."""
 
-    __slots__ = ("_tried", "_until")
+    __slots__ = ("_tried", "_until", "after")
 
     def __init__(self) -> None:
+        self.after = ""  # the kind of the last failure
         self._until: float | None = None
         self._tried = False
 
@@ -181,6 +182,7 @@ class Fallback:
     def _leave_alone(self, at: int, error: ModelError, *, tried: bool) -> None:
         """Remembers a failure, and tells of it."""
         rest, seconds = self._rests[at], self._seconds(error)
+        rest.after = error.kind
         rest.failed(None if seconds is None else self._clock() + seconds, tried=tried)
         if seconds is not None and self._on_cooldown is not None:
             with suppress(Exception):  # whoever listens does not decide
@@ -199,6 +201,7 @@ class Fallback:
         """Why no model was asked at all."""
         left = self.cooling or {self.labels[0]: PROBING_S}  # the time of one ended just now
         first = min(left, key=left.__getitem__)
+        failed = ", ".join(f"{label} ({rest.after})" for label, rest in zip(self.labels, self._rests, strict=True))
         try:
             reset: datetime | None = self._now() + timedelta(seconds=left[first])
         except OverflowError:  # for ever, or as good as that
@@ -206,7 +209,7 @@ class Fallback:
         return ModelError(
             f"all models of {self.name} failed lately and are left alone", kind="rate", provider=self.name,
             retry_after=left[first], reset_at=reset,
-            hint=f"{first!r} is asked again in {left[first]:.0f} s",
+            hint=f"{first!r} is asked again in {left[first]:.0f} s; failed last: {failed}",
         )  # fmt: skip
 
     def __repr__(self) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import replace
 
+from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, dumps
 from onrecord.models.chunks import Chunk
 from onrecord.models.lanes import SLICE
@@ -140,10 +141,35 @@ def preset(
     """A model that always runs with these settings: ``preset("openai:gpt-5", temperature=0.2, max_tokens=800)``.
 
     ``thinking`` is an effort, a budget in tokens or ``"none"``; ``search=True`` adds the search that the provider runs
-    itself. ``extra`` goes into the request body as given. Raises ConfigurationError for an unknown model name.
+    itself. ``extra`` goes into the request body as given. Raises ConfigurationError for an unknown model name, and for
+    a value of another type than the setting has.
     """
     settings = Settings(
         temperature=temperature, top_p=top_p, max_tokens=max_tokens, stop=stop, seed=seed, thinking=thinking,
         search=search, extra=extra,
     )  # fmt: skip
+    _check(settings)
     return Preset(as_model(model), settings)
+
+
+_TAKES: Mapping[str, tuple[Any, str]] = {
+    "temperature": (float, "a number"),
+    "top_p": (float, "a number"),
+    "max_tokens": (Annotated[int, Meta(ge=1)], "a whole number above 0"),
+    "stop": (tuple[str, ...], "a tuple of texts, such as ('END',)"),
+    "seed": (int, "a whole number"),
+    "thinking": (str | int, "an effort such as 'low', a number of tokens, or 'none'"),
+    "search": (bool, "True or False"),
+}
+
+
+def _check(settings: Settings) -> None:
+    """ConfigurationError for a value that its vendor would refuse, or that would be read as something else."""
+    for name, (declared, said) in _TAKES.items():
+        if (value := getattr(settings, name)) is not None:
+            try:
+                convert(value, declared)
+            except ValidationError:
+                raise ConfigurationError(
+                    f"{name}= of preset is not {said}", hint="correct it or leave it out"
+                ) from None

@@ -56,7 +56,8 @@ def as_model(model: Model | str) -> Model:
 def _unknown(name: str, provider: str, model: str) -> ConfigurationError:
     from difflib import get_close_matches
 
-    near = _MAKERS.get(provider) or next(iter(get_close_matches(provider, PROVIDERS, n=1)), "")
+    low = provider.strip().lower()
+    near = _MAKERS.get(low) or next(iter(get_close_matches(low, PROVIDERS, n=1)), "")
     known = f"known providers: {', '.join(sorted(PROVIDERS))}"
     before, slash, rest = name.partition("/")
     maker = next((held for begins, held in _MAKERS.items() if not model and name.startswith(begins + "-")), "")

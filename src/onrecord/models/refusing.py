@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from onrecord.errors import ModelError, UnsupportedThinkingError
@@ -16,6 +17,7 @@ _OF_THE_REQUEST = "ask without it, or choose a model that takes it; `onrecord mo
 _OF_THE_CONVERSATION = (
     "choose a model that takes it, or give the agent the features Media (words in its place) and Degrade (left out)"
 )
+_ELSEWHERE = re.compile(r" by (a )?(URL|file id|data URL)\b| in a data: address ")
 
 
 def cannot_be_sent(card: ModelCard, issues: Sequence[ProjectionIssue]) -> ModelError:
@@ -28,5 +30,8 @@ def cannot_be_sent(card: ModelCard, issues: Sequence[ProjectionIssue]) -> ModelE
     told = f"{card.name!r} cannot be sent this request: {'; '.join(named[:_MOST])}{more}"
     if any(issue.about == "thinking" for issue in issues):
         return UnsupportedThinkingError(told, provider=card.provider, hint=THINKING_HINT)
-    hint = _OF_THE_REQUEST if any(issue.unit < 0 for issue in issues) else _OF_THE_CONVERSATION
+    if any(issue.unit < 0 for issue in issues):
+        hint = _OF_THE_REQUEST
+    else:  # what is bytes is taken wherever its kind is
+        hint = f"give its bytes, {_OF_THE_CONVERSATION}" if any(map(_ELSEWHERE.search, named)) else _OF_THE_CONVERSATION
     return ModelError(told, kind="invalid", provider=card.provider, hint=hint)

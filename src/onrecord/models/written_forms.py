@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -12,7 +13,14 @@ from onrecord.conversation.messages import ToolCall
 from onrecord.jsonio import Json, dumps, read_object
 from onrecord.models.request import Offer, Shape
 
-__all__ = ("NAMES", "Names", "arguments", "data_url", "file_name", "is_strict", "schema_text")
+__all__ = ("NAMES", "Names", "arguments", "data_url", "file_name", "is_path", "is_strict", "schema_text")
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def is_path(url: str | None) -> bool:
+    """Whether this is the path of a file, which no server can fetch, where an address is meant."""
+    return url is not None and _SCHEME.match(url) is None
 
 
 class Names(NamedTuple):

@@ -370,11 +370,17 @@ def _refusals() -> list[tuple[type[BaseException], Callable[[Any], Meaning]]]:
         ),
         (
             aiohttp.ClientConnectorError,
-            lambda problem: Meaning("network", f"cannot be reached ({_reason(problem.os_error)})", address),
+            lambda problem: Meaning(
+                "network",
+                f"cannot be reached ({_reason(problem.os_error)})",
+                PLAIN if getattr(problem.os_error, "reason", "") in _NO_TLS else address,
+            ),
         ),
     ]
 
 
+_NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"}
+PLAIN = "what answers there speaks no TLS: the address of a server of your own begins with http:// then"
 PROXY = "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, or name the host in NO_PROXY"
 
 

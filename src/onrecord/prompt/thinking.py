@@ -19,6 +19,8 @@ from onrecord.turn.turn import Turn
 
 __all__ = ("Thinking",)
 
+_HINT = f"{THINKING_HINT}; of models that stand in for each other, all have to think so"
+
 
 class _Budget(Struct, frozen=True):
     budget: float | None = None
@@ -67,7 +69,7 @@ class Thinking(_Budget, frozen=True, kw_only=True):
 
     def hooks(self, spec: AgentSpec) -> Hooks:
         if spec.card is not None and (problem := self._unfit(spec.card)):
-            raise UnsupportedThinkingError(problem, provider=spec.card.provider, hint=THINKING_HINT)
+            raise UnsupportedThinkingError(problem, provider=spec.card.provider, hint=_HINT)
         about: dict[str, Json] = {} if self.budget is None else {"budget": self.budget}
         if self.handler is not UNSET:
             about["handler"] = "none" if self.handler is None else "own"
@@ -82,7 +84,7 @@ class Thinking(_Budget, frozen=True, kw_only=True):
         if request.settings.thinking is not None or self.budget is None:
             return request
         if problem := self._unfit(request.model.card):
-            raise UnsupportedThinkingError(problem, provider=request.model.card.provider, hint=THINKING_HINT)
+            raise UnsupportedThinkingError(problem, provider=request.model.card.provider, hint=_HINT)
         return replace(request, settings=replace(request.settings, thinking=math.ceil(self.budget)))
 
     def _unfit(self, card: ModelCard) -> str:

@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from msgspec.structs import replace
 
 from onrecord.errors import ConfigurationError, ModelError
+from onrecord.jsonio import peek
 from onrecord.models.chunks import Chunk
 from onrecord.models.classify_errors import answer_error
 from onrecord.models.lanes import SLICE
@@ -41,6 +42,7 @@ PROGRESS_S = 300.0
 TRAILING_S = 0.5
 """How long the end of the connection may come after the end of the reply; longer, and the connection is dropped."""
 ERROR_BYTES = 1 << 20
+_NOWHERE = frozenset({404, 405})
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
@@ -217,21 +219,25 @@ class HttpModel(ABC):
         return headers
 
     async def _refusal(self, reply: Reply) -> ModelError:
+        elsewhere = f"check the base URL: it is the address of the API, up to and with {self.ends_with}"
         if 200 <= reply.status < 300:
             return ModelError(
                 f"{self._card.provider} answered with a web page",
                 kind="invalid",
                 provider=self._card.provider,
                 status=reply.status,
-                hint=f"check the base URL: it is the address of the API, up to and with {self.ends_with}",
+                hint=elsewhere,
             )
         try:
             body = await reply.read(ERROR_BYTES)
         except ModelError:  # the status says enough
             body = b""
-        return answer_error(
+        error = answer_error(
             self._card.provider, reply.status, reply.headers, body, now=datetime.now(UTC), key_hint=self.key.hint
         )
+        if reply.status in _NOWHERE and not error.refuses and not isinstance(peek(body), dict | list):
+            error.hint = elsewhere  # an API says in JSON what it does not have
+        return error
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._card.name!r})"

@@ -233,7 +233,11 @@ class ToolReturned(Body, frozen=True, gc=False, kw_only=True, tag="tool.returned
 
 
 class VerdictFiled(Body, frozen=True, gc=False, kw_only=True, tag="verdict"):
-    """A feature changed, denied, asked, or said why; digests of before and after, not their text."""
+    """A feature changed, denied, asked, or said why; digests of what stood before and after.
+
+    ``before_text`` and ``after_text`` are those values of a change or denial, as text or JSON: they stay in the record
+    (see `onrecord.record.leaving`), and a rule made with ``keeps_text=False`` leaves none.
+    """
 
     moment: str
     by: str
@@ -243,6 +247,11 @@ class VerdictFiled(Body, frozen=True, gc=False, kw_only=True, tag="verdict"):
     before: str = ""
     after: str = ""
     data: Mapping[str, Json] = {}
+    before_text: str = ""
+    after_text: str = ""
+
+    def __repr__(self) -> str:
+        return f"VerdictFiled({self.moment!r}, by={self.by!r}, verdict={self.verdict!r}, why={self.why!r})"
 
 
 class OutcomeFiled(Body, frozen=True, gc=False, kw_only=True, tag="outcome"):

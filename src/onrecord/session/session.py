@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, field
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.conversation.inputs import Answered, Input, Question, Said
+from onrecord.conversation.inputs import Answered, Input, Question, Said, Woke, expiry_key
 from onrecord.jsonio import Json
 from onrecord.record.kinds import Pending
 
@@ -72,10 +72,15 @@ class Session(Struct, frozen=True, kw_only=True):
 
 
 def resumed(session: Session, input: Input) -> Pending | None:
-    """The paused turn that an input goes on with: the answer to its question, or a message that counts as one."""
+    """The paused turn that an input goes on with: the answer to its question, or what counts as one.
+
+    That is a message, where the question says so, and the wake that ends a question nobody answers.
+    """
     pending = session.pending
     if pending is None:
         return None
     if isinstance(input, Said):
         return pending if pending.question.on_message == "answer" else None
+    if isinstance(input, Woke):
+        return pending if input.key == expiry_key(pending.question) else None
     return pending if isinstance(input, Answered) and input.key == pending.question.key else None

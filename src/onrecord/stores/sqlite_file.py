@@ -43,12 +43,16 @@ _EXIT_S = 10.0
 """Seconds that a process which ends without closing a store waits for what the store still has to write."""
 
 
+Opens = Callable[[str, str, CellCodec], "tuple[sqlite3.Connection, bool]"]
+"""Opens a file, making its tables where there are none; and says whether what is seen of it can ever change."""
+
+
 class SqliteFile:
     """A file opened on first use. ``run`` does one act with its connection; after ``close`` nothing runs."""
 
-    def __init__(self, codec: CellCodec, synchronous: str) -> None:
+    def __init__(self, codec: CellCodec, synchronous: str, opens: Opens = connect) -> None:
         self.path, self.codec = codec.path, codec
-        self._served = _Served(codec, synchronous)
+        self._served = _Served(codec, synchronous, opens)
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._lock = Lock()
         self._thread: Thread | None = None
@@ -143,8 +147,8 @@ def _deliver(answers: Sequence[_Answer]) -> None:
 class _Served:
     """The file as its thread sees it: opened when needed, and again after an error that says it is not well."""
 
-    def __init__(self, codec: CellCodec, synchronous: str) -> None:
-        self.path, self.codec, self.synchronous = codec.path, codec, synchronous
+    def __init__(self, codec: CellCodec, synchronous: str, opens: Opens) -> None:
+        self.path, self.codec, self.synchronous, self.opens = codec.path, codec, synchronous, opens
         self.identity = (0, 0)
         self.fixed = False
 
@@ -205,7 +209,7 @@ class _Served:
             return None
         try:
             if connection is None:
-                connection, self.fixed = connect(self.path, self.synchronous, self.codec)
+                connection, self.fixed = self.opens(self.path, self.synchronous, self.codec)
                 connection.execute("pragma busy_timeout=0")  # from here on `_patiently` waits
                 self.identity = _identity(self.path)
             value = _patiently(job.act, connection, job.asked)

@@ -33,7 +33,16 @@ from onrecord.stores.sqlite_faults import damaged, fault, read_only, unread_log,
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("APPLICATION_ID", "BUSY_S", "ROWS_SINCE", "SCHEMA_VERSION", "connect", "migrate", "schema_version")
+__all__ = (
+    "APPLICATION_ID",
+    "BUSY_S",
+    "ROWS_SINCE",
+    "SCHEMA_VERSION",
+    "connect",
+    "migrate",
+    "schema_version",
+    "write_ahead",
+)
 
 APPLICATION_ID = 0x6F6E7263
 """Marks a SQLite file as a store of this library: ``onrc`` in ASCII."""
@@ -124,7 +133,7 @@ def _to_write(path: str, synchronous: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         _prepare(connection, path)
-        _write_ahead(connection)
+        write_ahead(connection)
         connection.execute(f"pragma synchronous={synchronous}")
         connection.execute(f"pragma wal_autocheckpoint={_LOG_PAGES}")
         connection.execute("pragma secure_delete=on")  # what is deleted is overwritten at once
@@ -302,7 +311,7 @@ def _check(connection: sqlite3.Connection, path: str) -> int:
     return version
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
+def write_ahead(connection: sqlite3.Connection) -> None:
     """Readers and the writer do not wait for each other. Where the disk cannot do that, SQLite keeps its older way."""
     import sqlite3
 

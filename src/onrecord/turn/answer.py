@@ -67,7 +67,10 @@ async def run_output(turn: Turn, answer: Answer) -> Answer | tuple[Mounted, Revi
             if answer.verbatim:
                 raise FeatureFailed(hook.name, "output", "it rewrote a verbatim line")
             changed = replace(changed, rewritten_by=(*answer.rewritten_by, hook.name))
-        file_verdict(turn, "output", hook.name, "allow", verdict.why, before=answer.text, after=changed.text)
+        keeps = hook.hooks.keeps_text and changed.text != answer.text
+        file_verdict(
+            turn, "output", hook.name, "allow", verdict.why, before=answer.text, after=changed.text, keeps=keeps
+        )
         answer = replace(changed, key=answer.key, drafted=answer.drafted, verbatim=answer.verbatim)
     return answer
 
@@ -91,7 +94,10 @@ async def _one_output(turn: Turn, hook: Mounted, answer: Answer) -> Allow[Answer
     if not isinstance(verdict, Deny):
         verdict = Deny(f"rule {hook.name!r} failed: {_breach(verdict)}")
     _must_hold(hook, "denies")
-    file_verdict(turn, "output", hook.name, "deny", verdict.reason, before=answer.text, data=verdict.data)
+    file_verdict(
+        turn, "output", hook.name, "deny", verdict.reason, before=answer.text, data=verdict.data,
+        keeps=hook.hooks.keeps_text,
+    )  # fmt: skip
     raise (verdict.error or AnswerRefused)(hook.name, verdict.reason)
 
 

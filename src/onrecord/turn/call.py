@@ -1,4 +1,4 @@
-"""One tool call through its chains: rules and gates, the handler, what the model reads."""
+"""One tool call from its handler on: what ran, the rules over what it returned, what the model reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import CallStatus, Note, ToolCall
 from onrecord.conversation.outgoing import CallDelta
-from onrecord.jsonio import Json, canonical, digest, dumps, is_json, own, read_object
+from onrecord.jsonio import Json, canonical, digest, dumps, own
 from onrecord.record.kinds import ToolReturned
 from onrecord.tools.result_text import as_result, cut, misfit, readable, serialise
 from onrecord.tools.tool import Tool, ToolResult
@@ -28,7 +28,17 @@ from onrecord.turn.plan import Mounted
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("Handled", "effect_key", "error_text", "finish_call", "place_of", "return_call", "run_before", "run_handler")
+__all__ = (
+    "Handled",
+    "effect_key",
+    "error_text",
+    "failed_rule",
+    "finish_call",
+    "place_of",
+    "return_call",
+    "run_handler",
+    "settled",
+)
 
 log = logging.getLogger("onrecord.tools")
 PARTS = (Text, Image, Audio, File)
@@ -73,93 +83,7 @@ class Handled(Struct, frozen=True, kw_only=True):
     ended_at: datetime | None = None
 
 
-# ---- before the handler ----------------------------------------------------------------------------------------------
-
-
-class Refused(Struct, frozen=True, kw_only=True):
-    """A call that does not run, and what the model reads instead."""
-
-    text: str
-    status: CallStatus
-
-
-class Asker(Struct, frozen=True, kw_only=True):
-    """A hook that wants a person's answer before this call goes on; ``args`` are the arguments so far."""
-
-    ask: Ask
-    by: str
-    mark: str
-    args: Mapping[str, Json]
-
-
-async def run_before(
-    turn: Turn, tool: Tool, call: ToolCall, context: CallContext, *, behind: str = "", offered: bool = True
-) -> ToolCall | Refused | Asker:
-    """The chain before a handler: rules, then the argument and policy gates, then what stands behind them.
-
-    ``behind`` names the hook that asked and was answered: the chain goes on after it. ``offered`` False skips the
-    schema gate, for calls a director makes itself.
-    """
-    if not turn.plan.on["before_tool"]:
-        return await _gates(tool, call, context, schema=offered) or call
-    passed, where = behind == "", place_of(call)
-    for stage in (turn.plan.before_gates, None, turn.plan.behind_gates):
-        if stage is None:
-            gated = (
-                await _gates(tool, call, context, schema=offered) if passed or not _is_behind(turn, behind) else None
-            )
-            if gated is not None:
-                return gated
-            continue
-        for hook in stage:
-            if not passed:
-                passed = hook.mark == behind
-                continue
-            got = await _one_before(turn, hook, call, where)
-            if not isinstance(got, ToolCall):
-                return got
-            call = got
-    return call
-
-
-def _is_behind(turn: Turn, name: str) -> bool:
-    """Whether the asker stands behind the gates, which its call then passed already."""
-    return any(hook.mark == name for hook in turn.plan.behind_gates)
-
-
-async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> ToolCall | Refused | Asker:
-    try:
-        verdict = await hook.call(turn, call)
-    except BaseException as error:  # noqa: BLE001 - `_failed` lets through what ends the take
-        verdict = _failed(hook.name, error)
-    if isinstance(verdict, Allow):
-        if verdict.value is UNSET:
-            if verdict.why:
-                file_verdict(turn, "before_tool", hook.name, "allow", verdict.why, call=call.id, where=where)
-            return call
-        args = verdict.value
-        if isinstance(args, Mapping) and is_json(args):
-            file_verdict(
-                turn, "before_tool", hook.name, "allow", verdict.why, call=call.id, before=call.args, after=args,
-                where=where,
-            )  # fmt: skip
-            return replace(call, args=args)
-        verdict = Deny(f"rule {hook.name!r} failed: it allowed a {type(args).__name__} in place of the arguments")
-    if isinstance(verdict, Ask) and is_askable(verdict):
-        file_verdict(turn, "before_tool", hook.name, "ask", "", call=call.id, where=where)
-        return Asker(ask=verdict, by=hook.name, mark=hook.mark, args=call.args)
-    if not isinstance(verdict, Deny):
-        verdict = Deny(f"rule {hook.name!r} failed: it returned {type(verdict).__name__}, not Allow, Deny or Ask")
-    file_verdict(
-        turn, "before_tool", hook.name, "deny", verdict.reason, call=call.id, before=call.args, data=verdict.data,
-        where=where,
-    )  # fmt: skip
-    if verdict.halt:
-        turn.stop(Stop(verdict.reason))
-    return Refused(text=verdict.reason, status="denied")
-
-
-def _failed(rule: str, error: BaseException) -> Deny:
+def failed_rule(rule: str, error: BaseException) -> Deny:
     """A rule that fails is told to the model."""
     if ends_take(error):
         raise error
@@ -167,41 +91,8 @@ def _failed(rule: str, error: BaseException) -> Deny:
     return Deny(f"rule {rule!r} failed: {name}{'' if words == name else f': {words}'}")
 
 
-async def _gates(tool: Tool, call: ToolCall, context: CallContext, *, schema: bool) -> Refused | None:
-    """Arguments, then policy, in the words that the model is used to."""
-    if schema and _malformed(call):
-        return Refused(text=error_text("Validation failed: the arguments are not a JSON object"), status="invalid")
-    try:
-        if schema and tool.check_arguments and tool.problems and (problems := tool.problems(call.args)):
-            return Refused(text=error_text(f"Validation failed: {problems}"), status="invalid")
-        if tool.validate_input is not None:
-            valid = await _maybe(tool.validate_input(call.args, context))
-            if not valid.valid:
-                more = {} if valid.corrected_input is None else {"correctedInput": valid.corrected_input}
-                return Refused(
-                    text=error_text(f"Validation failed: {valid.error or 'invalid input'}", **more), status="invalid"
-                )
-        if tool.check_permissions is not None:
-            permission = await _maybe(tool.check_permissions(call.args, context))
-            if not permission.allowed:
-                return Refused(
-                    text=error_text(f"Permission denied: {permission.reason or 'not allowed'}"), status="denied"
-                )
-    except BaseException as error:
-        if ends_take(error):
-            raise
-        return Refused(text=error_text(told(error)), status="failed")
-    return None
-
-
-def _malformed(call: ToolCall) -> bool:
-    """The model wrote something that is no JSON object, and no rule put arguments in its place."""
-    if call.args or call.raw_args.strip() in ("", "{}"):
-        return False
-    return read_object(call.raw_args) is None
-
-
-async def _maybe(value: Any) -> Any:
+async def settled(value: Any) -> Any:
+    """What a function that may be sync or async came to."""
     return await value if inspect.isawaitable(value) else value
 
 
@@ -219,7 +110,7 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
         if _is_async(tool.handler):
             value = await tool.handler(own(call.args), context)
         else:
-            value = await _maybe(await asyncio.to_thread(_in_thread, tool.handler, own(call.args), context))
+            value = await settled(await asyncio.to_thread(_in_thread, tool.handler, own(call.args), context))
     except BaseException as error:
         # What leaves a handler that asks is no Exception either, alone or in a group.
         if ends_take(error) and (context.asked is None or isinstance(error, _PASSES)):
@@ -318,8 +209,8 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
     for hook in hooks:
         try:
             verdict = await hook.call(turn, returned)
-        except BaseException as error:  # noqa: BLE001 - `_failed` lets through what ends the take
-            verdict = _failed(hook.name, error)
+        except BaseException as error:  # noqa: BLE001 - `failed_rule` lets through what ends the take
+            verdict = failed_rule(hook.name, error)
         if isinstance(verdict, Allow) and not _is_readable(verdict.value):
             verdict = Deny(f"rule {hook.name!r} failed: it allowed something else than a Returned with parts")
         if isinstance(verdict, Allow):
@@ -327,6 +218,7 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
                 file_verdict(
                     turn, "after_tool", hook.name, "allow", verdict.why, call=returned.call.id,
                     before=returned.content, after=verdict.value.content, where=place_of(returned.call),
+                    keeps=hook.hooks.keeps_text,
                 )  # fmt: skip
                 returned = replace(verdict.value, call=returned.call)  # what is read may change, never what ran
             elif verdict.why:
@@ -339,7 +231,7 @@ async def _after_chain(turn: Turn, hooks: Sequence[Mounted], returned: Returned)
             verdict = Deny(f"rule {hook.name!r} failed: it returned {type(verdict).__name__}, not Allow or Deny")
         file_verdict(
             turn, "after_tool", hook.name, "deny", verdict.reason, call=returned.call.id, before=returned.content,
-            data=verdict.data, where=place_of(returned.call),
+            data=verdict.data, where=place_of(returned.call), keeps=hook.hooks.keeps_text,
         )  # fmt: skip
         returned = replace(returned, content=(Text(verdict.reason),), status="denied")
         if verdict.halt:

@@ -29,7 +29,7 @@ from onrecord.tools.toolset import OfferContext
 from onrecord.turn.contained import fail
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import SLOTS, Rank, Stop
-from onrecord.turn.plan import Mounted, offer_of
+from onrecord.turn.plan import Mounted, offer_of, tools_of
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
@@ -54,18 +54,18 @@ def arranged(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     return tuple(sorted(pieces, key=lambda p: (_PLACES[p.place], p.rank)))
 
 
-def with_conditional(turn: Turn, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """With the instructions whose ``only_if`` holds now, in their places."""
+def with_conditional(turn: Turn, pieces: tuple[Piece, ...], action: int, budget: int) -> tuple[Piece, ...]:
+    """With the instructions whose ``only_if`` holds now, in their places, and templates as they read now."""
     if not turn.plan.conditional:
         return pieces
-    more = [i.piece() for i in turn.plan.conditional if _holds(turn, i)]
+    more = [p for i in turn.plan.conditional if _holds(turn, i) and (p := i.piece(action, budget)) is not None]
     return arranged((*pieces, *more)) if more else pieces
 
 
 def _holds(turn: Turn, instruction: Instruction) -> bool:
     """Whether a condition holds. One that raises does not, and the record says so."""
     try:
-        return instruction.only_if is not None and bool(instruction.only_if(turn))
+        return instruction.only_if is None or bool(instruction.only_if(turn))
     except Exception as error:  # noqa: BLE001 - a condition decides about its own text, not about the turn
         turn.note(Noted(by=instruction.name, text=f"only_if failed: {type(error).__name__}"))
         return False
@@ -100,8 +100,9 @@ async def offered(
     if not toolsets or allowed == ():
         return static
     context = OfferContext(
-        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data
-    )
+        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data,
+        active=frozenset().union(*(names(turn) for names in turn.plan.active)),
+    )  # fmt: skip
     names, more = {o.tool.id for o in static}, list(static)
     for toolset in toolsets:
         label = type(toolset).__name__
@@ -191,7 +192,7 @@ def _misfit(before: Request, after: Request) -> str:
                 return f"a span of units {span.start} to {span.stop}, where there are {units}"
             if not isinstance(span, (Span, ContextMessage)):
                 return "a view of something else than spans and messages"
-    if after.offers is not before.offers and not all(isinstance(offer, Offer) for offer in after.offers):
+    if after.offers is not before.offers and tools_of(after.offers) is None:
         return "an offer that is none"
     if problem := _unset(before, after):
         return problem

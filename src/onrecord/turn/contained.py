@@ -56,4 +56,5 @@ def fail(feature: str, moment: str, error: BaseException) -> NoReturn:
     """
     if isinstance(error, (TurnError, UnsupportedThinkingError)) or ends_take(error):
         raise error
-    raise FeatureFailed(feature, moment, type(error).__name__) from error
+    hint = f"the cause of this error is what it raised: {raised(error)}"
+    raise FeatureFailed(feature, moment, type(error).__name__, hint=hint) from error

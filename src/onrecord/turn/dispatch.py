@@ -17,16 +17,14 @@ from onrecord.jsonio import Json, is_json, own
 from onrecord.record.kinds import RoundSettled, ToolStarted
 from onrecord.session.codec import dumps_session
 from onrecord.tools.tool import Tool
+from onrecord.turn.before_call import Asker, Refused, run_again, run_before
 from onrecord.turn.call import (
-    Asker,
     Handled,
-    Refused,
     effect_key,
     error_text,
     finish_call,
     place_of,
     return_call,
-    run_before,
     run_handler,
 )
 from onrecord.turn.call_context import CallContext
@@ -91,6 +89,7 @@ def _says(flag: Callable[[Mapping[str, Json]], bool], call: ToolCall) -> bool:
 
 async def dispatch(turn: Turn, batch: Batch, round_id: str, cause: int) -> Question | None:
     """Runs every call of a round that is still asked. The question that pauses the turn, if one came up."""
+    turn.tools = batch.tools
     asked_calls = tuple(c for c in turn.working.round(round_id).calls if c.status == "asked")
     batch.seen = {**turn.working.data, **batch.data}
     try:
@@ -147,12 +146,11 @@ async def _admit(
     call = replace(call, args=own(call.args))  # what rules and gates do to it is not done to what the model said
     seen = batch.seen if batch.seen is not None else {**turn.working.data, **batch.data}
     context = CallContext(turn, call, "", seen, batch.scope)
-    # A handler that asked is run again from its top; its call passed every rule before it first ran.
-    got = (
-        call
-        if behind == HANDLER
-        else await run_before(turn, tool, call, context, behind=behind, offered=not batch.direct)
-    )
+    got: ToolCall | Refused | Asker
+    if behind == HANDLER:  # it is run again from its top
+        got = (await run_again(turn, call) if turn.plan.on["before_tool"] else None) or call
+    else:
+        got = await run_before(turn, tool, call, context, behind=behind, offered=not batch.direct)
     if isinstance(got, Refused):
         return_call(turn, call, round_id, got.status, (Text(got.text),), cause)
         return None
@@ -273,6 +271,7 @@ async def resume_call(
     turn: Turn, batch: Batch, round_id: str, call: ToolCall, *, behind: str, cause: int
 ) -> Asking | None:
     """The call whose question was answered goes on: behind the asker, or its handler from the top."""
+    turn.tools = batch.tools
     got = await _admit(turn, batch, round_id, call, cause, behind=behind)
     if isinstance(got, Asking):
         return got

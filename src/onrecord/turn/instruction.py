@@ -1,12 +1,14 @@
-"""Instruction: a piece of prompt text declared ahead."""
+"""Instruction: a piece of prompt text declared ahead, and the conditions under which it is shown."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from onrecord.errors import ConfigurationError
 from onrecord.models.request import Piece
 from onrecord.turn.moments import Hooks, Rank
 
@@ -14,7 +16,13 @@ if TYPE_CHECKING:
     from onrecord.turn.agent_spec import AgentSpec
     from onrecord.turn.turn import Turn
 
-__all__ = ("Instruction",)
+__all__ = ("FACTS", "Instruction", "OnActivation", "OnReturn")
+
+FACTS = ("action", "action_budget", "actions_remaining")
+"""What templates may say: which request of the answer this is, how many there may be with tools, how many are left."""
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_RAN = frozenset({"returned", "failed", "partial"})
 
 
 class _Worded(Struct, frozen=True):
@@ -24,9 +32,16 @@ class _Worded(Struct, frozen=True):
 class Instruction(_Worded, frozen=True, kw_only=True):
     """Text the model is told with every request.
 
-    ``when`` is text for the model (``When <when>: <text>``); ``only_if`` is code, asked once per request. ``rank``
-    orders it among the system pieces. ``cache`` advises vendors' prompt caches (None: ``always``, or ``while_active``
-    with ``only_if``). As a feature: ``features=[Instruction("Be brief.")]``.
+    ``when`` is text for the model (``When <when>: <text>``); ``only_if`` is code, asked once per request: a function of
+    the turn, `OnReturn` or `OnActivation`. One that raises does not hold, and the record says so. ``rank`` orders it
+    among the system pieces (`Rank`: steering, facts, instructions), ``name`` says whose it is. ``cache`` advises
+    vendors' prompt caches (None: ``always``, ``while_active`` with ``only_if``, ``never`` for a template).
+
+    A ``template`` says ``{{action}}``, ``{{action_budget}}`` or ``{{actions_remaining}}`` as they are at each request;
+    where there is no budget, and in the last request without tools, it is left out as a whole. ConfigurationError for
+    a template with any other name, or one that is to be cached.
+
+    As a feature: ``features=[Instruction("Be brief.")]``.
     """
 
     rank: int = Rank.INSTRUCTION
@@ -34,12 +49,83 @@ class Instruction(_Worded, frozen=True, kw_only=True):
     only_if: Callable[[Turn], bool] | None = None
     name: str = "instruction"
     cache: Literal["always", "never", "while_active"] | None = None
+    template: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.template:
+            return
+        for fact in _PLACEHOLDER.findall(self.text):
+            if fact not in FACTS:
+                raise ConfigurationError(
+                    f"the template of {self.name!r} says {fact!r}, which nobody fills in",
+                    hint=f"a template may say {', '.join(FACTS)}",
+                )
+        if self.cache not in (None, "never"):
+            raise ConfigurationError(
+                f"the template of {self.name!r} is another text with each request: it cannot be cached",
+                hint="leave cache= out, or say cache='never'",
+            )
 
     def hooks(self, spec: AgentSpec) -> Hooks:
         return Hooks(instructions=(self,))
 
-    def piece(self) -> Piece:
-        """How it stands in a request."""
-        text = f"When {self.when}: {self.text}" if self.when else self.text
-        cache = self.cache or ("always" if self.only_if is None else "while_active")
-        return Piece(source=self.name, text=text, rank=self.rank, cache=cache)
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is the same text in every request."""
+        return self.only_if is None and not self.template
+
+    def piece(self, action: int = 0, budget: int = 0) -> Piece | None:
+        """How it stands in a request: the ``action``-th of an answer that may have ``budget`` of them.
+
+        None for a template without a budget; it is never rendered with a gap.
+        """
+        text, cache = self.text, self.cache
+        if self.template:
+            if not 0 < action <= budget:
+                return None
+            facts = dict(zip(FACTS, (action, budget, budget - action), strict=True))
+            text, cache = _PLACEHOLDER.sub(lambda found: str(facts[found[1]]), text), "never"
+        if self.when:
+            text = f"When {self.when}: {text}"
+        return Piece(
+            source=self.name, text=text, rank=self.rank,
+            cache=cache or ("always" if self.only_if is None else "while_active"),
+        )  # fmt: skip
+
+
+# ---- conditions ------------------------------------------------------------------------------------------------------
+
+
+class _Tool(Struct, frozen=True):
+    tool: str | re.Pattern[str]
+
+
+class OnReturn(_Tool, frozen=True):
+    """Holds in the request right behind a batch of calls in which this tool ran: by name, or by a pattern.
+
+    A call that was refused, cancelled or never run does not count.
+    """
+
+    def __call__(self, turn: Turn) -> bool:
+        rounds = turn.rounds
+        return bool(rounds) and any(call.status in _RAN and self._is(call.name) for call in rounds[-1].calls)
+
+    def _is(self, name: str) -> bool:
+        return name == self.tool if isinstance(self.tool, str) else self.tool.search(name) is not None
+
+
+class _Activated(Struct, frozen=True):
+    id: str
+
+
+class OnActivation(_Activated, frozen=True, kw_only=True):
+    """Holds for the rest of a turn once the model has activated something by its id, from the next request on.
+
+    That is a call of the tool ``by`` with this ``id`` among its arguments that returned.
+    """
+
+    by: str = "read_skill"
+
+    def __call__(self, turn: Turn) -> bool:
+        calls = (call for held in turn.rounds for call in held.calls if call.name == self.by)
+        return any(call.status == "returned" and call.args.get("id") == self.id for call in calls)

@@ -259,7 +259,10 @@ class Hooks(Struct, frozen=True, kw_only=True):
     host one whose turn broke off comes again. ``built`` is called last, with every registered tool by id and whether
     toolsets may offer more: what names tools checks them here, and raises ConfigurationError. ``on_thinking`` is no
     moment: one feature may rewrite each stretch of a reply's reasoning before it is shown or filed, or drop it (an
-    empty text); native items are left as they are. ``alone``: two features of this name are refused.
+    empty text); native items are left as they are. ``alone``: two features of this name are refused. ``keeps_text``:
+    verdicts that change or deny keep the text of what stood before and after, in the record alone. ``redact`` is no
+    moment either: one feature says how entries look to everything outside the record.
+    ``active`` names what is in use in a turn, a skill say, for toolsets that offer by it (`OfferContext.active`).
     """
 
     on_input: OnInput | None = None
@@ -286,6 +289,9 @@ class Hooks(Struct, frozen=True, kw_only=True):
     built: Callable[[Mapping[str, Tool], bool], None] | None = None
     on_thinking: Callable[[str], str] | None = None
     alone: bool = False
+    keeps_text: bool = True
+    redact: Callable[[Entry], Entry] | None = None
+    active: Callable[[Turn], frozenset[str]] | None = None
 
 
 class Feature(Protocol):

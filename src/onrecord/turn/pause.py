@@ -6,15 +6,17 @@ Inside the library a pause is a return value. What the next take needs is one `P
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from onrecord.conversation.inputs import Ask, Question
+from onrecord.conversation.inputs import Ask, Question, expiry_key
+from onrecord.conversation.outgoing import Wake
 from onrecord.jsonio import Json, canonical, digest
 from onrecord.models.request import Shape
-from onrecord.record.kinds import Pending
+from onrecord.record.kinds import Pending, WakeArmed
 from onrecord.tools.tool import Tool
 from onrecord.turn.turn import Turn
 
@@ -59,10 +61,16 @@ def can_ask(turn: Turn) -> bool:
 def pause(turn: Turn, asking: Asking, key: str, data: Mapping[str, Json]) -> Question:
     """Sets the question that ends this take. ``key`` is the verb that asks, ``data`` its patch so far."""
     ask = asking.ask
+    expires = None if ask.expires_s is None else turn.now + timedelta(seconds=ask.expires_s)
     question = Question(
         key=f"{turn.id}/q{turn.asks}", text=ask.text, by=asking.by, call=asking.call, fields=ask.fields,
         detail=ask.detail, audience=ask.audience or asking.audience, on_message=ask.on_message,
+        decision=ask.decision or asking.place.startswith("before/"), partial=ask.partial, expires=expires,
     )  # fmt: skip
+    if expires is not None:
+        wake = Wake(key=expiry_key(question), at=expires)
+        turn.note(WakeArmed(wake=wake))
+        turn.wakes.append(wake)
     turn.asks += 1
     turn.question = question
     turn.private.update(ask.private)

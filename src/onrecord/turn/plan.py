@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
 from onrecord.models.request import Offer, Piece, Purpose, Shape, ToolSpec
+from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
@@ -51,13 +52,25 @@ class Mounted(Struct, frozen=True, kw_only=True):
 
 
 class Bundle(Struct, frozen=True, kw_only=True):
-    """A named, versioned list of features, tools and instructions, flattened where it stands in the list."""
+    """A named, versioned list of features, tools and instructions, flattened where it stands in the list.
+
+    Name and version are on the record of every turn. What it brings and somebody else brought too is refused, naming
+    both sides, and so is a bundle that is given twice. ConfigurationError for a blank name or version.
+    """
 
     name: str
     version: str
     features: tuple[Feature, ...] = ()
     tools: tuple[Tool | Toolset, ...] = ()
     instructions: tuple[Instruction, ...] = ()
+
+    def __post_init__(self) -> None:
+        for what in ("name", "version"):
+            given: object = getattr(self, what)
+            if not isinstance(given, str) or not given.strip():
+                raise ConfigurationError(
+                    f"a bundle has a {what}, not {given!r}", hint='Bundle(name="support-desk", version="1", ...)'
+                )
 
     def hooks(self, spec: AgentSpec) -> Hooks:
         return Hooks(tools=self.tools, instructions=self.instructions, manifest={"bundles": {self.name: self.version}})
@@ -98,11 +111,14 @@ class Plan:
         self.watch: tuple[Watch, ...] = ()
         self.holds_drafts = self.keeps_wakes = False
         self.on_thinking: tuple[str, Callable[[str], str]] | None = None
+        self.redact: Callable[[Entry], Entry] | None = None
         self.shape: Shape[Any] | None = None
         self.pieces: tuple[Piece, ...] = ()
         self.conditional: tuple[Instruction, ...] = ()
+        self.declared: tuple[Instruction, ...] = ()  # all of them, in the order in which requests show them
         self.forget: tuple[Forget, ...] = ()
         self.features: tuple[str, ...] = ()
+        self.active: tuple[Callable[[Any], frozenset[str]], ...] = ()
         self.manifests: tuple[Mapping[str, Json], ...] = ()
         self._base: tuple[str, tuple[Piece, ...]] | None = None
         self._offers: dict[tuple[str, ...] | None, tuple[Offer, ...]] = {}
@@ -140,6 +156,24 @@ def offer_of(tool: Tool) -> Offer:
     return Offer(tool=tool, spec=ToolSpec(name=tool.id, description=tool.description, schema=tool.parameters))
 
 
+_TOOLS: dict[int, tuple[tuple[Offer, ...], dict[str, Tool]]] = {}
+
+
+def tools_of(offers: tuple[Offer, ...]) -> Mapping[str, Tool] | None:
+    """The tools of some offers by id; None when one of them is no offer. The same tuple is read once."""
+    held = _TOOLS.get(id(offers))
+    if held is None or held[0] is not offers:
+        if not all(isinstance(offer, Offer) for offer in offers):
+            return None
+        tools = {offer.tool.id: offer.tool for offer in offers}
+        if type(offers) is not tuple:  # a list may be another the next time
+            return tools
+        if len(_TOOLS) >= 256:
+            _TOOLS.clear()
+        held = _TOOLS[id(offers)] = (offers, tools)
+    return held[1]
+
+
 def check_allowed(allowed: Iterable[str] | None, tools: dict[str, Tool]) -> None:
     """ConfigurationError when an allow-list names a tool that is not registered."""
     for name in allowed or ():
@@ -153,29 +187,29 @@ def compile_plan(
 ) -> Plan:
     """Mounts everything into the plan. ``first`` are hooks of the core and the director, before the features'."""
     mounted = list(first)
-    mounted += [(feature.name, hooks_of(feature, feature.name, plan.spec)) for feature in flatten(features)]
-    _check_alone(mounted)
-    register_tools(plan, (*tools, *(t for _, h in mounted for t in h.tools)))
+    sides = [OURS] * len(mounted)
+    for feature, side in sourced(features):
+        mounted.append((feature.name, hooks_of(feature, feature.name, plan.spec)))
+        sides.append(side)
+    _check_single(mounted, sides)
+    register_tools(plan, _tools(tools, mounted, sides))
     if armed := _armed(plan, features):
         mounted += armed
-        register_tools(plan, (*tools, *(t for _, h in mounted for t in h.tools)))
+        sides += [OURS] * len(armed)
+        register_tools(plan, _tools(tools, mounted, sides))
     plan.features = tuple(name for name, _ in mounted)
+    _check_bundles(features)
+    _check_single(mounted, sides)
     _mount_moments(plan, mounted)
     _mount_state(plan, mounted)
-    static = [i for _, h in mounted for i in h.instructions if i.only_if is None]
-    plan.conditional = tuple(i for _, h in mounted for i in h.instructions if i.only_if is not None)
-    plan.pieces = tuple(i.piece() for i in static)
+    told = [i for _, h in mounted for i in h.instructions]
+    plan.declared = tuple(sorted(told, key=lambda i: i.rank))
+    plan.conditional = tuple(i for i in told if not i.is_fixed)
+    plan.pieces = tuple(piece for i in told if i.is_fixed and (piece := i.piece()) is not None)
     for _, hooks in mounted:
         if hooks.built is not None:
             hooks.built(plan.tools, bool(plan.toolsets))
     return plan
-
-
-def _check_alone(mounted: Sequence[tuple[str, Hooks]]) -> None:
-    names = [name for name, _ in mounted]
-    for name, hooks in mounted:
-        if hooks.alone and names.count(name) > 1:
-            raise FeatureConflict(f"the feature {name!r} is given twice", hint="one of them says everything")
 
 
 def hooks_of(owner: Any, name: str, spec: AgentSpec) -> Hooks:
@@ -189,8 +223,17 @@ def hooks_of(owner: Any, name: str, spec: AgentSpec) -> Hooks:
     return given
 
 
+OURS = "the agent itself"
+"""The side of what an agent was given outside of any bundle."""
+
+
 def flatten(features: Iterable[Feature]) -> Iterable[Feature]:
     """Features in list order, each bundle followed by what it holds."""
+    return (feature for feature, _ in sourced(features))
+
+
+def sourced(features: Iterable[Feature], side: str = OURS) -> Iterator[tuple[Feature, str]]:
+    """The same, each with the side that brings it: the agent itself, or the bundle that it stands in."""
     for feature in features:
         if (
             isinstance(feature, type)
@@ -201,15 +244,66 @@ def flatten(features: Iterable[Feature]) -> Iterable[Feature]:
                 f"{getattr(feature, '__name__', type(feature).__name__)!r} in features= is no feature",
                 hint="a feature has a name and hooks(spec); rules are made with @before_tool, @on_input and so on",
             )
-        yield feature
+        yield feature, _side(feature) if isinstance(feature, Bundle) else side
         if isinstance(feature, Bundle):
-            yield from flatten(feature.features)
+            yield from sourced(feature.features, _side(feature))
 
 
-def register_tools(plan: Plan, tools: Iterable[Tool | Toolset]) -> None:
-    """Registers tools by id. ToolInvalid when an id comes twice."""
+def _side(bundle: Bundle) -> str:
+    return f"bundle {bundle.name!r} {bundle.version}"
+
+
+def _check_bundles(features: Iterable[Feature]) -> None:
+    """FeatureConflict for a bundle that comes twice, in one version or in two."""
+    versions: dict[str, str] = {}
+    for bundle in flatten(features):
+        if isinstance(bundle, Bundle) and bundle.name in versions:
+            held = versions[bundle.name]
+            twice = "twice" if held == bundle.version else f"in version {held!r} and in version {bundle.version!r}"
+            raise FeatureConflict(f"bundle {bundle.name!r} is given {twice}", hint="take one of them out")
+        if isinstance(bundle, Bundle):
+            versions[bundle.name] = bundle.version
+
+
+def _check_single(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) -> None:
+    """FeatureConflict for two of what there may be one of, naming both and who brings them."""
+    placed = [(name, hooks, side) for (name, hooks), side in zip(mounted, sides, strict=True)]
+    for name, hooks, _ in placed:
+        same = [side for other, _, side in placed if other == name]
+        if hooks.alone and len(same) > 1:
+            raise FeatureConflict(
+                f"the feature {name!r} is given twice, by {same[0]} and by {same[1]}",
+                hint="one of them says everything",
+            )
+    slot = SLOTS["request"]["WINDOW"]
+    windows = [(n, side) for n, h, side in placed if h.on_request is not None and h.order.get("request") == slot]
+    if len(windows) > 1:
+        (one, by_one), (other, by_other), *_ = windows
+        raise FeatureConflict(
+            f"only one feature can hold the window; found {one!r} and {other!r}, of {by_one} and of {by_other}"
+        )
+    thinking = [(n, side) for n, h, side in placed if h.on_thinking is not None]
+    if len(thinking) > 1:
+        (one, by_one), (other, by_other), *_ = thinking
+        raise FeatureConflict(
+            f"only one feature rewrites thinking; found {one!r} and {other!r}, of {by_one} and of {by_other}"
+        )
+
+
+def _tools(
+    tools: Sequence[Tool | Toolset], mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]
+) -> Iterator[tuple[Tool | Toolset, str]]:
+    """All tools, each with the side that brings it."""
+    yield from ((tool, OURS) for tool in tools)
+    for (name, hooks), side in zip(mounted, sides, strict=True):
+        yield from ((tool, side if side != OURS else f"feature {name!r}") for tool in hooks.tools)
+
+
+def register_tools(plan: Plan, tools: Iterable[tuple[Tool | Toolset, str]]) -> None:
+    """Registers tools by id. ToolInvalid when an id comes twice, naming both sides."""
     toolsets: list[Toolset] = []
-    for tool in tools:
+    sides: dict[str, str] = {}
+    for tool, side in tools:
         if not isinstance(tool, Tool):
             if not callable(getattr(tool, "tools", None)):
                 raise ToolInvalid(
@@ -219,7 +313,11 @@ def register_tools(plan: Plan, tools: Iterable[Tool | Toolset]) -> None:
             toolsets.append(tool)
             continue
         if plan.tools.setdefault(tool.id, tool) is not tool:
-            raise ToolInvalid(f"two tools have the id {tool.id!r}", hint="ids must be unique: the model calls by them")
+            raise ToolInvalid(
+                f"two tools have the id {tool.id!r}: one of {sides[tool.id]}, one of {side}",
+                hint="ids must be unique: the model calls by them",
+            )
+        sides.setdefault(tool.id, side)
     plan.toolsets = tuple(toolsets)
 
 
@@ -262,13 +360,12 @@ def _mount_moments(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.before_cap = tuple(m for m in plan.on["after_tool"] if m.slot < cap)
     plan.behind_cap = tuple(m for m in plan.on["after_tool"] if m.slot >= cap)
     requests = plan.on["request"]
-    windows = [m.name for m in requests if m.slot == SLOTS["request"]["WINDOW"]]
-    if len(windows) > 1:
-        raise FeatureConflict(f"only one feature can hold the window; found {windows[0]!r} and {windows[1]!r}")
     thinking = [(name, hooks.on_thinking) for name, hooks in mounted if hooks.on_thinking is not None]
-    if len(thinking) > 1:
-        raise FeatureConflict(f"only one feature rewrites thinking; found {thinking[0][0]!r} and {thinking[1][0]!r}")
     plan.on_thinking = thinking[0] if thinking else None
+    redacts = [(name, hooks.redact) for name, hooks in mounted if hooks.redact is not None]
+    if len(redacts) > 1:
+        raise FeatureConflict(f"only one feature redacts; found {redacts[0][0]!r} and {redacts[1][0]!r}")
+    plan.redact = redacts[0][1] if redacts else None
     plan.on_request = {p: tuple(m for m in requests if p in m.hooks.purposes) for p in PURPOSES}
     plan.on_request["consult"] = ()
     plan.holds_drafts = any(m.hooks.holds_drafts for m in plan.on["output"])
@@ -291,6 +388,7 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     for watch in (w for _, h in mounted for w in h.watch):
         if watch not in plan.watch:  # given twice, it still looks once
             plan.watch = (*plan.watch, watch)
+    plan.active = tuple(h.active for _, h in mounted if h.active is not None)
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
     _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None])

@@ -69,12 +69,16 @@ async def _go_on(
         if not any(h.mark == by for h in turn.plan.on["before_tool"]):
             raise _refused(_gone("rule", by))
         if answer.approved is not True:
-            file_verdict(turn, "before_tool", by, "deny", "declined", call=call.id, where=place_of(call))
+            why = "expired" if answer.expired else "declined"
+            file_verdict(turn, "before_tool", by, "deny", why, call=call.id, where=place_of(call))
             return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
             return None
         asking = await resume_call(turn, batch, round_id, call, behind=by, cause=cause)
+    elif kind == "result" and answer.approved is False and answer.value is None:
+        return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
     elif kind == "result":
-        handled = Handled(result=ToolResult(answer.value), status="returned")
+        value = {"approved": True} if answer.value is None and answer.approved else answer.value
+        handled = Handled(result=ToolResult(value), status="returned")
         await finish_call(turn, batch.tools[call.name], call, handled, round_id, cause)
         turn.values[call.id] = (handled.result, "")
     else:
@@ -110,7 +114,9 @@ def settle_paused(turn: Turn) -> None:
 
 
 def declined_text(answer: Answered) -> str:
-    """What the model reads of a call that a person declined."""
+    """What the model reads of a call that a person declined, or nobody answered about in time."""
+    if answer.expired:
+        return "Expired: nobody answered in time."
     who = f" by {answer.by}" if answer.by else " by a person"
     return f"Declined{who}{f': {answer.note}' if answer.note else '.'}"
 

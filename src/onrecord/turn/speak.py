@@ -21,7 +21,7 @@ from onrecord.turn.dispatch import Batch, dispatch, settle_rest
 from onrecord.turn.listen import Heard, heard_again, listen
 from onrecord.turn.moments import Answer, Revise, Stop
 from onrecord.turn.performed import SpeakDone, read_before
-from onrecord.turn.plan import offer_of
+from onrecord.turn.plan import offer_of, tools_of
 from onrecord.turn.receipt import file_request
 from onrecord.turn.reply_hooks import reply_hooks
 from onrecord.turn.resume import resume_verb
@@ -67,7 +67,7 @@ class _Speaking:
 
     def permit(self, offers: tuple[Offer, ...]) -> None:
         """Whatever was offered in this turn may be called; narrowing only hides."""
-        self.batch.tools.update((offer.tool.id, offer.tool) for offer in offers)
+        self.batch.tools.update(tools_of(offers) or {})
 
     def recall(self, pending: Pending) -> None:
         """What the recorded rounds of a paused verb count for: rounds, their values, revisions asked for."""
@@ -233,7 +233,7 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
         if turn.plan.toolsets and speaking.limit:
             offers = await offered(turn, offers, speaking.count, allowed=speaking.tools)
             speaking.permit(offers)
-    pieces = with_conditional(turn, speaking.pieces)
+    pieces = with_conditional(turn, speaking.pieces, speaking.count + 1, 0 if speaking.wrapping else speaking.limit)
     if speaking.wrapping and speaking.offering:
         pieces = (*pieces, WRAP_UP)
     request = base_request(

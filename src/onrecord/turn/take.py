@@ -18,7 +18,10 @@ from onrecord.conversation.inputs import (
     Input,
     Interruption,
     Said,
+    Woke,
     check_input,
+    ends_question,
+    expiry_key,
     input_key,
     row_key,
     turn_id,
@@ -40,10 +43,12 @@ from onrecord.record.kinds import (
     TurnInput,
     TurnOpened,
     TurnResumed,
+    WakeDisarmed,
 )
 from onrecord.record.record import Entries
 from onrecord.session.session import Session, resumed
 from onrecord.turn import watching
+from onrecord.turn.answering import answer_of
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.effects import Effects
 from onrecord.turn.ending import end, nothing
@@ -169,12 +174,10 @@ def _ignored(input: Input, session: Session) -> Outcome | None:
             kind="input", status="ignored", code="duplicate-input", key=input.key,
             message="this input was already applied",
         )  # fmt: skip
-    if isinstance(input, Answered):
-        pending = session.pending
-        if pending is None or pending.question.key != input.key:
-            return Outcome(
-                kind="input", status="ignored", code="stale-answer", key=input.key, message="no such question is open"
-            )
+    if (isinstance(input, Answered) or ends_question(input)) and resumed(session, input) is None:
+        return Outcome(
+            kind="input", status="ignored", code="stale-answer", key=input.key, message="no such question is open"
+        )
     return None
 
 
@@ -183,9 +186,6 @@ def _open(
 ) -> Turn:
     """The turn with its name: a new one, or the paused one that this input answers."""
     input, resumes = order.input, resumed(base, order.input)
-    answer: Answered | None = input if isinstance(input, Answered) else None
-    if resumes is not None and isinstance(input, Said):
-        answer = Answered(resumes.question.key, value=input.content if isinstance(input.content, str) else None)
     row = row_key(input, effects.nonce() if not input.key else "") if order.row is None else order.row
     number = base.seq if order.number is None else order.number
     turn = Turn(
@@ -200,7 +200,7 @@ def _open(
         _check_history(resumes)
         turn.working.use_history(order.history)
     if resumes is not None:
-        turn.answer, turn.resuming, turn.done = answer, resumes, dict(resumes.done)
+        turn.answer, turn.resuming, turn.done = answer_of(resumes, input, turn.now), resumes, dict(resumes.done)
         turn.paused_children, turn.first_now = dict(resumes.children), resumes.now
         turn.n, turn.take = resumes.n, resumes.take + order.attempt
         turn.number, turn.asks, turn.ids = resumes.number, resumes.asks, resumes.ids
@@ -285,6 +285,10 @@ async def _reopen(turn: Turn, answer: Answered, order: Order) -> None:
         turn.note(resumed)
         raise
     turn.cause = turn.note(replace(resumed, answer=turn.answer)).n
+    question = None if turn.resuming is None else turn.resuming.question
+    if question is not None and question.expires is not None and not isinstance(order.input, Woke):
+        turn.note(WakeDisarmed(key=expiry_key(question)))
+        turn.disarmed.append(expiry_key(question))
     turn.admitted = _admitted(turn)
 
 
@@ -298,6 +302,7 @@ def _admitted(turn: Turn) -> int | None:
 
 async def _input_hooks(turn: Turn, input: SomeInput) -> SomeInput:
     for hook in turn.plan.on["input"]:
+        keeps = hook.hooks.keeps_text
         try:
             verdict = await hook.call(turn, input)
         except BaseException as error:
@@ -306,10 +311,10 @@ async def _input_hooks(turn: Turn, input: SomeInput) -> SomeInput:
             verdict = Deny(f"rule {hook.name!r} failed: {type(error).__name__}")
         verdict = _as_verdict(hook.name, verdict, type(input))
         if isinstance(verdict, Deny):
-            file_verdict(turn, "input", hook.name, "deny", verdict.reason, before=input, data=verdict.data)
+            file_verdict(turn, "input", hook.name, "deny", verdict.reason, before=input, data=verdict.data, keeps=keeps)
             raise MessageDenied("input", hook.name, verdict.reason)
         if verdict.value is not UNSET:
-            file_verdict(turn, "input", hook.name, "allow", verdict.why, before=input, after=verdict.value)
+            file_verdict(turn, "input", hook.name, "allow", verdict.why, before=input, after=verdict.value, keeps=keeps)
             input = cast(SomeInput, verdict.value)
         elif verdict.why:
             file_verdict(turn, "input", hook.name, "allow", verdict.why, before=input)

@@ -25,7 +25,7 @@ from onrecord.record.record import Entries
 from onrecord.session.folding import Working, apply
 from onrecord.session.session import Session
 from onrecord.timing import whole_ms
-from onrecord.tools.tool import ToolResult
+from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.effects import Effects, made_once
 from onrecord.turn.moments import Stop
@@ -58,10 +58,11 @@ class Turn:
     __slots__ = (
         "_now", "admitted", "answer", "apart", "asks", "cause", "children", "context", "cut", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id", "ids", "ignored", "input",
-        "instructions", "interrupted", "is_new", "key", "last_step", "limit", "lines", "llm_calls", "looking",
+        "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit", "lines", "llm_calls", "looking",
         "may_ask", "messages", "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending",
         "plan", "private", "question", "record", "request", "resumed", "resuming", "revised", "session", "shape",
-        "shielded", "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "usage", "values",
+        "shielded", "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "tools", "usage",
+        "values",
         "wakes", "working",
     )  # fmt: skip
 
@@ -83,8 +84,7 @@ class Turn:
         # What this take leaves behind.
         self.entries: list[Entry] = []
         self.messages: list[Outgoing] = []
-        self.wakes: list[Wake] = []
-        self.disarmed: list[str] = []
+        self.wakes, self.disarmed = list[Wake](), list[str]()
         self.lines: list[Outcome] = []
         self.private: dict[str, str] = {}
         self.children: list[TurnResult[Any]] = []
@@ -96,6 +96,9 @@ class Turn:
         self.values: dict[str, tuple[ToolResult, str]] = {}
         self.spent: dict[str, Usage] = {}
         self.revised: dict[str, int] = {}
+        # The tools that calls of the running verb may go to; what calls of this take were lent, which no entry has.
+        self.tools: Mapping[str, Tool] = {}
+        self.lent: dict[str, Any] = {}
         # Text released to a live reader and not yet in a ``said`` entry; watchers that are waited for.
         self.streaming: list[str | Mark] = []
         self.apart = False  # whether a message was said, so that what is released next begins another one
@@ -111,7 +114,6 @@ class Turn:
         self.interrupted: Interruption | None = None
         self.ignored: Outcome | None = None
         self.usage: Usage | None = None
-        self.llm_calls = 0
         self.output: tuple[object, str, str] | None = None
         self.speaks = True
         # Where it stands: a question that pauses it, the pause it resumes, counters that go on across a pause.
@@ -120,8 +122,7 @@ class Turn:
         self.resuming: Pending | None = None
         self.cause: int | None = None
         self.admitted: int | None = None
-        self.n = self.number = self.asks = self.ids = 0
-        self.streamed = self.shielded = 0
+        self.n = self.number = self.asks = self.ids = self.streamed = self.shielded = self.llm_calls = 0
         self.cut = self.looking = False  # whether an interruption has cancelled the task; a watcher is shown an entry
         self.last_step = False  # whether the running verb has made all the requests that its model may be asked
         self.limit: asyncio.TimerHandle | None = None

@@ -1,4 +1,4 @@
-"""Filing verdicts: what a feature changed, denied, asked or said why, as digests and never as text."""
+"""Filing verdicts: what a feature changed, denied, asked or said why."""
 
 from __future__ import annotations
 
@@ -26,15 +26,26 @@ def fingerprint(turn: Turn, value: object) -> str:
     return digest(data, turn.session.digest_key)
 
 
+def _as_text(value: object) -> str:
+    """A value as the record keeps it: text as it is, anything else as JSON; empty where there is none, or no way."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    try:
+        return _encode(value).decode()
+    except Exception:  # noqa: BLE001 - what cannot be written down has its digest still
+        return ""
+
+
 def file_verdict(
     turn: Turn, moment: Moment, by: str, verdict: Literal["allow", "deny", "ask", "revise", "stop"], why: str,
     *, call: str = "", before: object = None, after: object = None, data: Mapping[str, Json] | None = None,
-    where: str = "main",
+    where: str = "main", keeps: bool = False,
 ) -> int:  # fmt: skip
-    """Files one verdict and returns its place in the turn."""
+    """Files one verdict and returns its place in the turn. ``keeps``: with the text of what changed or was denied."""
     body = VerdictFiled(
         moment=moment, by=by, verdict=verdict, why=why, call=call, data=data or {},
         before="" if before is None else fingerprint(turn, before),
         after="" if after is None else fingerprint(turn, after),
+        before_text=_as_text(before) if keeps else "", after_text=_as_text(after) if keeps else "",
     )  # fmt: skip
     return turn.note(body, where=where).n

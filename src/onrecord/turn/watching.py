@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from onrecord.errors import OnrecordError
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import ENDS, Noted
+from onrecord.record.leaving import leaving
 from onrecord.turn.contained import ends_take
 from onrecord.turn.moments import Left
 
@@ -18,7 +19,17 @@ __all__ = ("leave", "show", "wait")
 
 
 def show(turn: Turn, entry: Entry) -> None:
-    """Shows an entry to every watcher. Those declared ``awaited`` are waited for before the turn settles."""
+    """Shows an entry to every watcher, as it leaves the record. Those ``awaited`` are waited for before the end.
+
+    What a redaction that fails was to look at is shown to nobody.
+    """
+    entry = leaving(entry)
+    if turn.plan.redact is not None:
+        try:
+            entry = turn.plan.redact(entry)
+        except Exception as error:  # noqa: BLE001 - looking on must never end a turn
+            _failed(turn, "redaction", error, entry)
+            return
     for watch in turn.plan.watch:
         turn.looking = True
         try:

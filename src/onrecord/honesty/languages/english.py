@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("IN_FULL", "STATUS", "TEMPLATES", "WORDS")
+__all__ = ("ANOTHER_REPLIED", "IN_FULL", "STATUS", "TEMPLATES", "WORDS")
 
 STATUS: Final = {
     "idle": "I am thinking…",
@@ -94,6 +94,42 @@ TEMPLATES: Final = {
     "context.evicted.collapsed": "Old tool results were shortened in what the model reads.",
     "context.evicted.summarised": "Older parts of the conversation were summed up for the model.",
     "context.evicted.dropped": "Older parts of the conversation were left out of what the model reads.",
+    "window.stayed": "",
+    "context.budget_pressure": "A request is larger than it should be.",
+    "context.snapshot": "",
+    "skill.activated": "The skill {{skill}} was taken up.",
+    "skill.rejected": "The skill {{requested}} cannot be taken up from here.",
+    "skill.proposed": "The skill {{skill}} was proposed.",
+    "skill.moved": "It goes on with the skill {{to}}.",
+    "skill.moved.stayed": "",
+    "skill.route_conflict": "Results led to different skills; the first one counted.",
+    "skill.reroute_superseded": "The skill {{won}} went before {{volunteered}}.",
+    "skill.turn_routed": "The turn begins with the skill {{to}}.",
+    "skill.turn_routed.continuity": "The turn goes on with the skill {{to}}.",
+    "skill.turn_routed.menu": "The model may choose a skill.",
+    "skill.turn_routed.none": "",
+    "skill.step_advanced": "Step {{step}} of {{total}} of {{skill}} is done.",
+    "skill.step_skipped": "Step {{step}} of {{total}} of {{skill}} was skipped.",
+    "skill.steps_unfinished": "Steps of {{skill}} were left undone.",
+    "skill.steps_unfinished.nudged": "The model was reminded of the steps of {{skill}}.",
+    "skill.escalated": "{{to}} answers the rest of the turn.",
+    "map.engaged": "{{map}} takes part.",
+    "map.engaged.again": "{{map}} takes part again.",
+    "map.parked": "{{map}} was set aside, since nothing asked for it.",
+    "tools.effect": "",
+    "tools.effect.refused": "What {{tool}} proposed was refused.",
+    "credential.settled": "{{tool}} may use {{service}}.",
+    "credential.settled.consent-required": "{{tool}} needs consent for {{service}}.",
+    "credential.settled.failed": "{{tool}} got no access to {{service}}.",
+    "artifacts.minted": "Something was stored as {{ref}}.",
+    "artifacts.resolved": "{{ref}} was used.",
+    "artifacts.expired": "{{ref}} is not kept any more.",
+    "artifacts.refused": "{{ref}} was not handed over: {{reason}}.",
+    "artifacts.refused.put": "Something was not stored: {{reason}}.",
+    "artifacts.presented": "{{ref}} is shown.",
+    "memory.recalled": "{{feature}} found something: {{count}}.",
+    "memory.recalled.nothing": "{{feature}} found nothing.",
+    "memory.kept": "{{feature}} took note.",
 }
 
 IN_FULL: Final = {
@@ -129,6 +165,9 @@ IN_FULL: Final = {
     "erased": "What stood here ({{was}}) was erased{{because}}.",
 }
 """The same with the content: what ``onrecord record why`` tells those who may read the record itself."""
+
+ANOTHER_REPLIED: Final = {"model.replied": "{{replied_by}} replied in its place {{reply}}."}
+"""Of a reply that another model gave than the one that was asked."""
 
 WORDS: Final = {
     "the agent": "the agent",

@@ -103,7 +103,7 @@ async def _windowed(turn: Turn, request: Request, to: Compaction, model: Model |
         return request  # what is shown was chosen already
     past = await past_of(turn, request, to.keep, to.max_tool_result_chars)
     shown = past.whole()
-    if not to.fits(shown):
+    if not to.fits(shown) and turn.working.open is None:  # else a paused round is asked about, and nothing goes out
         past, shown = await _shortened(turn, request, past, to, model)
     if not shown.start and not shown.swaps:
         return request

@@ -10,12 +10,27 @@ from msgspec.structs import replace
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import HistoryChanged, ModelReplied
 
-__all__ = ("COMPACTED", "SUMMARY_PLACE", "Compacted", "CompactedFold", "Evicted", "How", "Shortened", "Summary")
+__all__ = (
+    "COMPACTED", "SUMMARY_PLACE", "Compacted", "CompactedFold", "Evicted", "How", "Kept", "Pressure", "Shortened",
+    "Stayed", "Summary",
+)  # fmt: skip
 
 How = Literal["cut", "collapsed", "summarised", "dropped"]
 
 SUMMARY_PLACE = "main/compaction"
 """Where the entries of a summary's call stand."""
+
+
+class Kept(Struct, frozen=True, gc=False, kw_only=True):
+    """A unit that a window may not remove, or a removal that did not come about, and why.
+
+    ``why`` is one of ``current-request``, ``system-envelope``, ``pending-check-in``, ``paused-tool``,
+    ``unresolved-tool-call``, ``last-tool-result``, what a feature gave in `View.pins`, ``inside-keep-window``,
+    ``only-existing-summary``, ``summarizer-failed``, ``replacement-not-smaller`` and ``unmeasured``.
+    """
+
+    why: str
+    unit: str = ""
 
 
 class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
@@ -26,6 +41,12 @@ class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
     ``upto`` is how many leading units of the history it reaches, ``digest`` the chained digest there. ``before`` and
     ``after`` are estimates in tokens of the history that is shown. The words of a summary are in its reply; ``why``
     there is none is the code of the error, or ``empty``.
+
+    A `Window` fills more: ``by`` is its strategy (empty: `Compaction`), ``start`` the first unit's place, ``held`` how
+    many earlier gaps still stand. ``tools`` names tools whose results left, ``kept`` who stayed and why, ``pinned`` the
+    tools whose last results stayed (``stood_down``: none were asked for). ``measured`` and ``cap`` are tokens,
+    ``model`` wrote the summary, ``round`` is the number of the request. ``noticed``: a notice stands in the gap, with
+    names of tools or without.
     """
 
     how: How
@@ -37,6 +58,50 @@ class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
     before: int = 0
     after: int = 0
     why: str = ""
+    by: str = ""
+    start: int = 0
+    held: int = 0
+    tools: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    pinned: tuple[str, ...] = ()
+    measured: int = 0
+    cap: int = 0
+    model: str = ""
+    round: int = 0
+    noticed: Literal["", "plain", "named"] = ""
+    stood_down: bool = False
+
+
+class Stayed(Body, frozen=True, gc=False, kw_only=True, tag="window.stayed"):
+    """A `Window` wanted room, and nothing left: ``kept`` says who refused, in order. Other fields as in `Evicted`.
+
+    ``error`` is the code of a summary's call that failed, or ``empty``. ``unfit`` names the stretch whose summary was
+    not smaller than itself; ``skipped``: the same stretch again, so no call was made.
+    """
+
+    by: str
+    kept: tuple[Kept, ...] = ()
+    pinned: tuple[str, ...] = ()
+    measured: int = 0
+    cap: int = 0
+    error: str = ""
+    unfit: str = ""
+    skipped: bool = False
+    stood_down: bool = False
+
+
+class Pressure(Body, frozen=True, gc=False, kw_only=True, tag="context.budget_pressure"):
+    """A part of a request is larger than it should be. ``plan_action``: ``evict``, or ``none`` where nothing left.
+
+    ``projected`` is how large it is and ``cap`` how large it may be, in ``unit``; ``slot`` is which part.
+    """
+
+    slot: str
+    overflow_by: int
+    plan_action: Literal["evict", "none"]
+    unit: Literal["tokens", "chars"]
+    cap: int
+    projected: int
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -91,7 +156,7 @@ class CompactedFold:
         if isinstance(body, HistoryChanged):
             # What was taken out by hand does not live on in a summary.
             return Compacted() if body.op in {"edit", "remove"} else state
-        return _after(state, body, entry.turn) if isinstance(body, Evicted) else state
+        return _after(state, body, entry.turn) if isinstance(body, Evicted) and not body.by else state
 
 
 def _after(state: Compacted, body: Evicted, turn: str) -> Compacted:

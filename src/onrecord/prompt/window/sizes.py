@@ -19,7 +19,7 @@ from onrecord.conversation.render import context_text, user_parts
 from onrecord.models.request import Swap
 from onrecord.models.unit_bytes import result_parts
 
-__all__ = ("CHARS_PER_TOKEN", "ITEM_CHARS", "MEDIA_CHARS", "Sizes", "estimate", "sizes_of", "tokens")
+__all__ = ("CHARS_PER_TOKEN", "ITEM_CHARS", "MEDIA_CHARS", "Sizes", "estimate", "outweighs", "sizes_of", "tokens")
 
 CHARS_PER_TOKEN = 4
 ITEM_CHARS = 4
@@ -37,6 +37,15 @@ def tokens(chars: int) -> int:
 def estimate(units: Iterable[Unit]) -> int:
     """About how many tokens these units are; 0 for none."""
     return tokens(sum(_weight(unit)[0] for unit in units))
+
+
+def outweighs(units: Iterable[Unit], chars: int) -> bool:
+    """Whether these units are longer than so many characters; looks at no more of them than it takes."""
+    for unit in units:
+        if chars < 0:
+            break
+        chars -= _weight(unit)[0]
+    return chars < 0
 
 
 def _weight(unit: Unit) -> tuple[int, int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.messages import ContextMessage, Round, Unit, UserMessage
 from onrecord.conversation.render import context_text, user_parts
@@ -13,7 +15,7 @@ from onrecord.prompt.window.evicted import Summary
 from onrecord.turn.director import Query
 from onrecord.turn.moments import Rank
 
-__all__ = ("HEADING", "SUMMARY_TOKENS", "shown_summary", "summary_query")
+__all__ = ("HEADING", "SUMMARY_TOKENS", "fenced_query", "shown_summary", "summary_query")
 
 HEADING = "[Conversation Summary]"
 """The first line of a summary as requests show it."""
@@ -38,6 +40,9 @@ TASK = Piece(
 
 # No schema: what a summary's call wants is plain words.
 PLAIN: Shape[str] = Shape(name="", schema={}, read=lambda held: Reading(text=held.text, value=held.text.strip()))
+
+BEGINS, ENDS = "=== conversation begins ===", "=== conversation ends ==="
+"""Between these stands what is to be summed up."""
 
 LEFT_OUT = "(what came before is left out)"
 
@@ -70,6 +75,21 @@ def summary_query(
     return Query(
         key="compaction", pieces=(TASK,), shape=PLAIN, view=View(spans=(lines,)), max_tokens=SUMMARY_TOKENS
     )  # fmt: skip
+
+
+def fenced_query(units: Iterable[tuple[int, Unit]], earlier: str, chars: int, key: str) -> Query[str]:
+    """The same question with its lines between two markers, for a window that asks as often as it must.
+
+    ``key`` tells its questions apart. A marker inside of the lines is not one: whoever wrote it cannot end them.
+    """
+    asked = summary_query(units, (), None, chars)
+    (lines,) = asked.view.spans if asked.view is not None else ()
+    text = context_text(lines) if isinstance(lines, ContextMessage) else ""
+    text = f"[summary]: {earlier}\n{text}" if earlier else text
+    for marker in (BEGINS, ENDS):
+        text = text.replace(marker, "(marker)")
+    fenced = ContextMessage(id="window/lines", content=(Text(f"{BEGINS}\n{text}\n{ENDS}"),), writer="window")
+    return replace(asked, key=key, view=View(spans=(fenced,)))
 
 
 def _lines(place: int, unit: Unit, shows: Mapping[tuple[int, int], tuple[Part, ...]]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from msgspec import Raw
 from onrecord.conversation.content import File, Image, Part, Text
 from onrecord.jsonio import Json
 from onrecord.models.model import ModelCard
+from onrecord.models.written_forms import is_path
 from onrecord.providers.anthropic.message_events import Head, read_head
 
 __all__ = ("block_of", "is_blank", "is_thought", "refused", "replayable", "text_block")
@@ -51,8 +52,8 @@ def refused(part: Part, card: ModelCard) -> str:
         if not card.images:
             return f"an image: {card.name!r} reads none"
         media, _, problem = _image_data(part)
-        if problem:
-            return problem
+        if problem or is_path(part.url):
+            return problem or "an image by a URL that is the path of a file"
         return "" if media in _IMAGES | {""} else f"an image of type {media!r}: Messages takes JPEG, PNG, GIF and WebP"
     if isinstance(part, File):
         return _refused_file(part, card)
@@ -63,7 +64,7 @@ def _refused_file(part: File, card: ModelCard) -> str:
     if not card.files:
         return f"a file: {card.name!r} reads none"
     if part.data is None:
-        return ""
+        return "a file by a URL that is the path of a file" if is_path(part.url) else ""
     media = part.media or PDF
     if media == PDF:
         return ""

@@ -109,6 +109,8 @@ class Parser:
             raise self._error("invalid", "sent an answer that is not of its protocol") from None
         if message.type == "error" or _is_told(message.error):
             raise stream_error(self._provider, with_status(peek(body)), started=self.started)
+        if not message.stop_reason and message.content is None:
+            raise self._error("invalid", "sent an answer that is not of its protocol")
         out: list[Chunk] = []
         try:
             self._begin(message)

@@ -122,7 +122,7 @@ class AnthropicProjection(AnthropicUnits, Projection):
         self._heads = (key, head)
         return head
 
-    def _fields(self, request: Request, mark_tools: bool, thinks: bool) -> dict[str, Json]:  # noqa: FBT001 - a key
+    def _fields(self, request: Request, mark_tools: bool, thinks: bool) -> dict[str, Json]:  # noqa: FBT001 - of a key
         fields = self.wishes.fields(request, thinks=thinks)
         if mark_tools and (tools := fields.get("tools")):
             fields["tools"] = [*tools[:-1], {**tools[-1], **_cache_control(self._cut)}]

@@ -107,6 +107,8 @@ class Parser:
         out: list[Chunk] = []
         for event in self._listed(body):
             out += self.feed(event)
+        if not out and not self._finish:
+            raise self._error("invalid", "sent an answer that is not of its protocol")
         self.done = True
         return out
 

@@ -107,6 +107,8 @@ class Parser:
     def whole(self, body: bytes, /) -> Sequence[Chunk]:
         """The chunks of an answer that is one JSON object, from servers that do not stream. Raises ModelError."""
         chunks = self._read(body)
+        if not self._seen and b'"choices"' not in body:
+            raise self._error("invalid", "sent an answer that is not of its protocol")
         self.done = True
         return chunks
 

@@ -17,7 +17,7 @@ from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.request_tails import RequestTails
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_path, is_strict, schema_text
 from onrecord.providers.openai_chat.cards import PROTOCOL, Dialect
 
 __all__ = ("ChatProjection", "is_strict")
@@ -120,7 +120,9 @@ class ChatProjection(Projection):
         if isinstance(part, Image):
             if part.file_id is not None:
                 return "an image by file id: Chat Completions takes images by URL or as bytes"
-            return "" if card.images else f"an image: {card.name!r} reads none"
+            if not card.images:
+                return f"an image: {card.name!r} reads none"
+            return "an image by a URL that is the path of a file" if is_path(part.url) else ""
         if isinstance(part, Audio):
             if part.url is not None:
                 return "audio by URL: Chat Completions takes audio as bytes"

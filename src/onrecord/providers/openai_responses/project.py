@@ -18,7 +18,7 @@ from onrecord.models.projection import Projection
 from onrecord.models.request import Offer, Request, Settings, Shape
 from onrecord.models.request_tails import RequestTails
 from onrecord.models.unit_bytes import result_parts
-from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_strict, schema_text
+from onrecord.models.written_forms import NAMES, arguments, data_url, file_name, is_path, is_strict, schema_text
 from onrecord.providers.openai_responses.cards import PROTOCOL, Dialect
 from onrecord.providers.openai_responses.events import Item, read_item
 
@@ -112,9 +112,10 @@ class ResponsesProjection(Projection):
             return "audio: Responses takes none"
         if part.file_id is not None:
             return f"{'an image' if isinstance(part, Image) else 'a file'} by file id: here only the bytes or a URL"
-        if isinstance(part, Image):
-            return "" if card.images else f"an image: {card.name!r} reads none"
-        return "" if card.files else f"a file: {card.name!r} reads none"
+        kind = "an image" if isinstance(part, Image) else "a file"
+        if not (card.images if isinstance(part, Image) else card.files):
+            return f"{kind}: {card.name!r} reads none"
+        return f"{kind} by a URL that is the path of a file" if is_path(part.url) else ""
 
     # ---- what surrounds them
 

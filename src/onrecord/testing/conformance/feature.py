@@ -29,7 +29,7 @@ from onrecord.record.jsonl import EntryCodec
 from onrecord.record.kinds import CORE_KINDS
 from onrecord.session.codec import dumps_session, pack, unpack
 from onrecord.session.folding import refold
-from onrecord.session.memory import MemoryStore
+from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session, SlotState
 from onrecord.testing.fakes import FakeEffects
 from onrecord.testing.scripted import ScriptedModel, call

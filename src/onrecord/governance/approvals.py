@@ -1,0 +1,129 @@
+"""Check-ins: a tool that wants a person's word before it runs says so itself, and shows what the person should know."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+
+from onrecord.conversation.inputs import Ask
+from onrecord.conversation.messages import ToolCall
+from onrecord.errors import ConfigurationError, ToolInvalid
+from onrecord.governance.evidence import minimal_evidence, standard_evidence
+from onrecord.jsonio import Json, is_json
+from onrecord.tools.tool import Tool
+from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.contained import ends_take
+from onrecord.turn.moments import ALLOW, SLOTS, Allow, Hooks
+from onrecord.turn.turn import Turn
+
+__all__ = ("CheckIn", "NeedsCheckIn")
+
+Demand = Literal["always"] | Callable[[Mapping[str, Json], Turn], bool | Awaitable[bool]]
+Evidence = Literal["standard", "minimal"] | Callable[[Turn, ToolCall], Mapping[str, Json]]
+
+
+class _When(Struct, frozen=True):
+    when: Demand = "always"
+
+
+class NeedsCheckIn(_When, frozen=True, kw_only=True):
+    """A trait: a person has to let each call of this tool go ahead, or those for which ``when(args, turn)`` holds.
+
+    The arguments are the ones that would run, after every rule. A ``when`` that raises holds: what cannot be judged is
+    a person's to judge. ``question`` is what the person reads (empty: made of the call), ``screen`` names the form of
+    an application that shows it. ToolInvalid for a ``when`` that is neither ``"always"`` nor a function.
+    """
+
+    question: str = ""
+    screen: str = ""
+
+    def check(self, tool: Tool, /) -> None:
+        if self.when != "always" and not callable(self.when):
+            raise ToolInvalid(
+                f"tool {tool.id!r}: a check-in is needed 'always' or when a function says so",
+                hint='NeedsCheckIn("always") or NeedsCheckIn(lambda args, turn: args["amount"] > 100)',
+            )
+
+    def arms(self) -> object:
+        return CheckIn()
+
+    async def trips(self, turn: Turn, args: Mapping[str, Json]) -> bool:
+        """Whether this call needs a person."""
+        if not callable(self.when):
+            return True
+        try:
+            said = self.when(args, turn)
+            return bool(await said if inspect.isawaitable(said) else said)
+        except BaseException as error:
+            if ends_take(error):
+                raise
+            return True
+
+
+class CheckIn(Struct, frozen=True, kw_only=True):
+    """Asks a person before a tool with `NeedsCheckIn` runs. Mounted by such a tool itself; by hand to say more.
+
+    ``evidence`` is what the question shows besides the call: ``standard`` what the call will do, what was read before
+    it, which of that speaks of the same things, and what ran so far in the turn; ``minimal`` the first of these; or a
+    function of turn and call that makes a JSON object. ``audience`` is who may answer, ``expires_s`` how long the
+    question waits (None: for ever). It stands behind every rule and check of arguments, so nothing that a person has
+    let pass is changed afterwards. ConfigurationError when no tool needs it.
+    """
+
+    evidence: Evidence = "standard"
+    audience: str = "approver"
+    expires_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.evidence not in ("standard", "minimal") and not callable(self.evidence):
+            raise ConfigurationError("evidence= is 'standard', 'minimal' or a function of turn and call")
+        Ask("", audience=self.audience, expires_s=self.expires_s)  # whatever it does not take, it refuses
+
+    @property
+    def name(self) -> str:
+        """The feature's name."""
+        return "check-in"
+
+    def hooks(self, spec: AgentSpec) -> Hooks:
+        return Hooks(
+            before_tool=self._ask, built=_check_needed, order={"before_tool": SLOTS["before_tool"]["CHECK_IN"]},
+            alone=True,
+        )  # fmt: skip
+
+    async def _ask(self, turn: Turn, call: ToolCall) -> Allow[Any] | Ask:
+        tool = turn.tools.get(call.name)
+        for trait in () if tool is None else tool.traits:
+            if isinstance(trait, NeedsCheckIn) and await trait.trips(turn, call.args):
+                text = trait.question or f"Run {call.name}?"
+                detail = self._shown(turn, cast(Tool, tool), call)
+                if trait.screen:
+                    detail = {**detail, "screen": trait.screen}
+                return Ask(text, detail=detail, audience=self.audience, expires_s=self.expires_s)
+        return ALLOW
+
+    def _shown(self, turn: Turn, tool: Tool, call: ToolCall) -> Mapping[str, Json]:
+        """What the person is shown. Evidence that cannot be made or kept leaves the call itself."""
+        try:
+            if callable(self.evidence):
+                made: object = self.evidence(turn, call)
+                return (
+                    {**minimal_evidence(tool, call), "more": cast(Json, made)}
+                    if is_json(made)
+                    else minimal_evidence(tool, call)
+                )
+            return standard_evidence(turn, tool, call) if self.evidence == "standard" else minimal_evidence(tool, call)
+        except BaseException as error:
+            if ends_take(error):
+                raise
+            return minimal_evidence(tool, call)
+
+
+def _check_needed(tools: Mapping[str, Tool], has_toolsets: object) -> None:
+    if has_toolsets or any(isinstance(trait, NeedsCheckIn) for tool in tools.values() for trait in tool.traits):
+        return
+    raise ConfigurationError(
+        "CheckIn has no tool to ask about", hint='give one traits=(NeedsCheckIn("always"),), or leave CheckIn out'
+    )

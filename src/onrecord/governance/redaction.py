@@ -1,0 +1,157 @@
+"""Redaction: how entries look to everything outside the record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, cast, get_origin
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import force_setattr
+from msgspec.structs import replace as with_
+
+from onrecord.errors import ConfigurationError
+from onrecord.jsonio import Json, loads
+from onrecord.record.entry import Entry
+from onrecord.record.leaving import leaving
+from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.moments import Hooks
+
+__all__ = ("Redaction",)
+
+STRUCTURE = frozenset(
+    "id turn call round key row name kind type where wire_id digest before after model provider protocol scope status "
+    "moment by verdict writer source authority purpose code error finish place audience on_message media input_kind "
+    "of agent was service tool tag".split()
+)
+"""Fields of entries that say what is what: ids, kinds and names. They are left, so that what leaves still fits."""
+
+_encode = msgspec.json.encode
+
+
+@cache
+def _fixed(kind: type[Struct]) -> frozenset[str]:
+    """The fields of a type that are left: what says what is what, and what is one of a few words."""
+    try:
+        fields = msgspec.structs.fields(kind)
+    except Exception:  # noqa: BLE001 - a feature's own type whose annotations cannot be read
+        return STRUCTURE
+    return STRUCTURE | {field.name for field in fields if get_origin(field.type) is Literal}
+
+
+class Redaction(Struct, frozen=True, kw_only=True):
+    """What is taken out of entries on their way to watchers, logs, telemetry and exports. The record keeps all of it.
+
+    ``patterns`` are regular expressions (or compiled ones): whatever matches in a text becomes ``word``. ``names`` are
+    names of JSON members (``"card"``) whose values become ``word``, wherever they stand: in arguments, results, data,
+    payloads. ``texts=False`` takes out every text of people, models and tools, and leaves structure, names and counts.
+    ``media=False`` (the default) leaves pictures, sounds and files without their bytes. The texts that verdicts keep
+    never leave, whatever is set here. Names and ids stay, so that entries fit together.
+
+    As a feature it stands before every watcher of the agent. It can be called with an entry, for exports:
+    ``codec.lines(map(redaction, entries))``. What it cannot redact is not shown. ConfigurationError for what takes
+    nothing out, and for an expression that is none.
+    """
+
+    patterns: Sequence[str | re.Pattern[str]] = ()
+    names: Collection[str] = ()
+    texts: bool = True
+    media: bool = False
+    word: str = "[redacted]"
+
+    def __post_init__(self) -> None:
+        if isinstance(cast(object, self.patterns), str) or isinstance(cast(object, self.names), str):
+            raise ConfigurationError("patterns= and names= of Redaction take several", hint="write patterns=[...]")
+        if self.texts and self.media and not self.patterns and not self.names:
+            raise ConfigurationError(
+                "this Redaction takes nothing out", hint="give patterns=, names=, texts=False or media=False"
+            )
+        try:
+            compiled = [re.compile(pattern) for pattern in self.patterns]
+        except (re.error, TypeError) as error:
+            raise ConfigurationError(f"a pattern of Redaction is no regular expression: {error}") from None
+        force_setattr(self, "patterns", tuple(compiled))
+        force_setattr(self, "names", frozenset(name.casefold() for name in self.names))
+
+    @property
+    def name(self) -> str:
+        """The feature's name."""
+        return "redaction"
+
+    def hooks(self, spec: AgentSpec) -> Hooks:
+        about: dict[str, Json] = {"patterns": len(self.patterns), "names": sorted(self.names), "texts": self.texts}
+        return Hooks(redact=self, manifest={"redaction": about}, alone=True)
+
+    def __call__(self, entry: Entry) -> Entry:
+        """The entry as it may leave: the same one where nothing has to be taken out."""
+        entry = leaving(entry)
+        body: object = self._walked(entry.body)
+        return entry if body is entry.body else with_(entry, body=body)
+
+    def text(self, text: str) -> str:
+        """A text as it may leave."""
+        if not self.texts:
+            return self.word if text else text
+        for pattern in cast(Sequence[re.Pattern[str]], self.patterns):
+            text = pattern.sub(self._word, text)
+        return text
+
+    def _word(self, found: re.Match[str]) -> str:
+        return self.word
+
+    def _walked(self, value: Any) -> Any:
+        """The value with what it holds redacted; itself when nothing changed."""
+        if isinstance(value, str):
+            return self._text_of(value)
+        if isinstance(value, (int, float)) or value is None:
+            return value
+        if isinstance(value, Raw):
+            held = loads(bytes(value)) if bytes(value) else None
+            new = self._walked(held)
+            return value if new is held else Raw(_encode(new))
+        if isinstance(value, Struct):
+            return self._struct(value)
+        if isinstance(value, Mapping):
+            return self._mapping(value)
+        if isinstance(value, (tuple, list)):
+            items = [self._walked(item) for item in value]
+            same = all(new is old for new, old in zip(items, value, strict=True))
+            return value if same else tuple(items) if isinstance(value, tuple) else items
+        if isinstance(value, (bytes, bytearray)):
+            return value if self.media else b""
+        return value
+
+    def _text_of(self, text: str) -> str:
+        """A text, or JSON in a text, whose members may have to go by their names."""
+        if self.names and text[:1] in ("{", "[") and any(name in text.casefold() for name in self.names):
+            try:
+                held = loads(text.encode())
+            except Exception:  # noqa: BLE001 - it only looked like JSON
+                return self.text(text)
+            new = self._walked(held)
+            return text if new is held else _encode(new).decode()
+        new_text = self.text(text)
+        return text if new_text == text else new_text
+
+    def _struct(self, value: Struct) -> Struct:
+        changed: dict[str, Any] = {}
+        fixed = _fixed(type(value))
+        for name in value.__struct_fields__:
+            old = getattr(value, name)
+            if name in fixed and isinstance(old, str):
+                continue
+            new = self._walked(old)
+            if new is not old:
+                changed[name] = new
+        return with_(value, **changed) if changed else value
+
+    def _mapping(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        new: dict[str, Any] = {}
+        same = True
+        for name, held in value.items():
+            kept = self.word if name.casefold() in self.names else self._walked(held)
+            same = same and kept is held
+            new[name] = kept
+        return value if same else new

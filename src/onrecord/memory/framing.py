@@ -1,0 +1,41 @@
+"""How recalled texts stand in a request: data in a frame that names its source and that no text can leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from onrecord.conversation.content import Text
+from onrecord.conversation.messages import ContextMessage
+
+__all__ = ("framed", "recalled_message", "unframed")
+
+FRAMES = ("source", "memory", "recalled", "instruction", "context", "system", "developer", "user", "assistant", "tool")
+"""Tags that this library or a model could take for the edge of something."""
+
+_edge = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
+# What tokenizers of models take for the start of a message, such as <|im_start|> and [INST].
+_control = re.compile("<(?=[|\uff5c])|\\[(?=/?INST\\])")
+_blank = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+def unframed(text: str) -> str:
+    """The text with the edges of frames in it written so that they are none: ``&lt;/source>``."""
+    return _control.sub(lambda found: "&lt;" if found.group() == "<" else "&#91;", _edge.sub("&lt;", text))
+
+
+def framed(tag: str, about: Mapping[str, str], text: str) -> str:
+    """A text in its frame; what is known about it stands in attributes, blank ones left out."""
+    named = "".join(f' {name}="{_attribute(value)}"' for name, value in about.items() if value)
+    return f"<{tag}{named}>\n{unframed(text)}\n</{tag}>"
+
+
+def _attribute(value: str) -> str:
+    flat = _blank.sub(" ", value).strip()
+    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def recalled_message(feature: str, turn: str, header: str, framed_texts: Iterable[str]) -> ContextMessage:
+    """What is recalled for a turn as one message with the authority ``data``, a content for each text."""
+    content = (Text(header), *(Text(f"\n{text}") for text in framed_texts))
+    return ContextMessage(id=f"{turn}/{feature}", turn=turn, content=content, writer=feature)

@@ -1,0 +1,389 @@
+"""Artifacts: results that are too long to show are stored, and the model gets a ticket that other tools can spend."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from onrecord.conversation.content import Text
+from onrecord.conversation.messages import ToolCall
+from onrecord.errors import ConfigurationError, ToolInvalid, UsageError
+from onrecord.jsonio import Json, digest, dumps, loads
+from onrecord.prompt.artifact_entries import (
+    ArtifactExpired,
+    ArtifactMinted,
+    ArtifactPresented,
+    ArtifactRefused,
+    ArtifactResolved,
+)
+from onrecord.prompt.artifact_stores import Artifact, ArtifactScope, ArtifactStore, MemoryArtifacts
+from onrecord.record.entry import Body
+from onrecord.tools.result_text import serialise
+from onrecord.tools.tool import Tool, ToolContext, ToolResult
+from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.call import place_of
+from onrecord.turn.contained import ends_take
+from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks, Returned
+from onrecord.turn.turn import Turn
+
+__all__ = ("Artifacts", "RunArtifacts", "Wants")
+
+REASON = (
+    "This result is too long to show, so it was stored. Pass this ref, as it is, to a tool that takes one. You have "
+    "not seen what is in it: do not make it up."
+)
+MOST_LISTED = 10
+AS = ("text", "table", "chart", "download")
+
+_REF = re.compile(r"art_[0-9a-f]{24}", re.ASCII)
+
+
+# ---- the feature -----------------------------------------------------------------------------------------------------
+
+
+class _Inline(Struct, frozen=True):
+    max_inline_chars: int | None = 16_000
+
+
+class Artifacts(_Inline, frozen=True, kw_only=True):
+    """Stores results longer than ``max_inline_chars`` and shows a ticket in their place (None: only on request).
+
+    Only a call that ran and succeeded is placed, as the model would have read it after all rules; a tool's own size
+    limit applies to the ticket. A store that fails is told (``artifacts.refused``), and the result is shown whole. Refs
+    are digests keyed with a secret of the session, and are looked up in its own artifacts only: one that was made up,
+    or heard of elsewhere, names nothing.
+
+    Tools spend tickets with `wants`, and store and read by `of`. ``store`` is where (default: this process);
+    ``ttl_s`` is for how many seconds (None: for good); with ``present`` the model may put one before the person.
+    `Artifacts` lets go of them when a session or a person is erased. ConfigurationError for numbers below 1, and for a
+    tool that spends what another `Artifacts` stores.
+    """
+
+    store: ArtifactStore = field(default_factory=MemoryArtifacts)
+    ttl_s: float | None = None
+    present: bool = False
+
+    def __post_init__(self) -> None:
+        most: object = self.max_inline_chars
+        if most is not None and (type(most) is not int or most < 1):
+            raise ConfigurationError(
+                f"max_inline_chars of Artifacts is a whole number from 1 on, not {most!r}", hint="None places nothing"
+            )
+        if self.ttl_s is not None and not self.ttl_s > 0:
+            raise ConfigurationError(f"ttl_s of Artifacts is a number of seconds above 0, not {self.ttl_s!r}")
+
+    @property
+    def name(self) -> str:
+        """The feature's name."""
+        return "artifacts"
+
+    def hooks(self, spec: AgentSpec) -> Hooks:
+        return Hooks(
+            before_tool=self._check, after_tool=None if self.max_inline_chars is None else self._place, alone=True,
+            order={
+                "before_tool": SLOTS["before_tool"]["REFERENCES"], "after_tool": SLOTS["after_tool"]["PLACEMENT"],
+            },
+            tools=(_present(self),) if self.present else (), forget=self.store.forget, built=self._built,
+            bodies=(ArtifactMinted, ArtifactResolved, ArtifactExpired, ArtifactRefused, ArtifactPresented),
+            manifest={"artifacts": {"max_inline_chars": self.max_inline_chars}},
+        )  # fmt: skip
+
+    def of(self, ctx: ToolContext[Any]) -> RunArtifacts:
+        """The artifacts of the session that a handler runs in. UsageError where this is not among the features."""
+        turn: Turn = ctx.turn  # type: ignore[attr-defined]  # of the context that the loop makes
+        if not any(
+            m.name == self.name and getattr(m.call, "__self__", None) == self for m in turn.plan.on["before_tool"]
+        ):
+            raise UsageError(
+                "these artifacts are not part of this agent", code="no-artifacts", hint="Agent(features=[artifacts])"
+            )
+        call: ToolCall = ctx.call  # type: ignore[attr-defined]  # of the same
+        wanted: Mapping[str, Artifact] = getattr(ctx, "wanted", {})
+        return RunArtifacts(turn=turn, artifacts=self, call=call, wanted=wanted)
+
+    def wants(self, kinds: Mapping[str, str] | None = None, /, **more: str) -> Callable[[Tool], Tool]:
+        """Makes a tool take refs: ``@artifacts.wants(rows="tool-result/search")`` above ``@tool``.
+
+        Each named argument is a ref for the model; the handler gets what is stored under it, text or JSON, and
+        ``artifacts.of(ctx).wanted[name]`` says what that is. A ref that names nothing, is over or is of another kind is
+        refused before the tool runs. What is stored stays out of the record, and out of the call's arguments there.
+        """
+        wanted = {**(kinds or {}), **more}
+        return lambda tool: _spending(tool, Wants(kinds=wanted, artifacts=self))
+
+    # ---- storing
+
+    async def _place(self, turn: Turn, returned: Returned) -> Allow[Returned]:
+        most, text = self.max_inline_chars, _text(returned)
+        if most is None or returned.status != "returned" or text is None or len(text) <= most:
+            return ALLOW
+        # What a rule made of a result is a text, whatever the result was.
+        is_json = not isinstance(returned.value, str) and serialise(returned.value) == text
+        run = RunArtifacts(turn=turn, artifacts=self, call=returned.call)
+        try:
+            held = await run.keep(text.encode(), f"tool-result/{returned.call.name}", _JSON if is_json else _TEXT)
+        except BaseException as error:
+            if ends_take(error):
+                raise
+            run.tell(ArtifactRefused(op="put", reason=type(error).__name__, tool=returned.call.name))
+            return ALLOW
+        ticket = {
+            "placed": True, "ref": held.ref, "kind": held.kind, "mediaType": held.media_type, "bytes": held.bytes,
+            "reason": REASON,
+        }  # fmt: skip
+        return Allow(replace(returned, content=(Text(dumps(ticket).decode()),)), why=f"stored as {held.ref}")
+
+    # ---- spending
+
+    async def _check(self, turn: Turn, call: ToolCall) -> Allow[Mapping[str, Json]] | Deny:
+        wants = next((trait for trait in _tool(turn, call.name).traits if isinstance(trait, Wants)), None)
+        if wants is None:
+            return ALLOW
+        run = RunArtifacts(turn=turn, artifacts=self, call=call)
+        for name, kind in wants.kinds.items():
+            if name not in call.args:
+                continue
+            ref = call.args[name]
+            held = await run.find(ref, kind)
+            if isinstance(held, str):
+                run.tell(ArtifactRefused(op="get", reason=held, ref=ref if _is_ref(ref) else "", tool=call.name))
+                return Deny(f"Argument {name!r}: {held}. It takes the ref of a stored result of kind {kind!r}.")
+            run.tell(ArtifactResolved(ref=held.ref, what=held.kind, bytes=held.bytes, via=name, tool=call.name))
+        return ALLOW
+
+    def _built(self, tools: Mapping[str, Tool], *_: object) -> None:
+        for tool in tools.values():
+            for trait in tool.traits:
+                if isinstance(trait, Wants) and trait.artifacts != self:
+                    raise ConfigurationError(
+                        f"tool {tool.id!r} spends what another Artifacts stores",
+                        hint="make one Artifacts, and use it for wants() and in features=",
+                    )
+
+
+_TEXT, _JSON = "text/plain", "application/json"
+
+
+def scope_of(turn: Turn) -> ArtifactScope:
+    """Whose artifacts a turn may see."""
+    session = turn.session
+    principal = "" if session.owner is None else session.owner.principal
+    return ArtifactScope(tenant=session.key.tenant, principal=principal, session=session.key.id)
+
+
+def _is_ref(ref: Json) -> bool:
+    return isinstance(ref, str) and _REF.fullmatch(ref) is not None
+
+
+def _text(returned: Returned) -> str | None:
+    """The words of a result; None where it is not words alone."""
+    if not all(isinstance(part, Text) for part in returned.content):
+        return None
+    return "".join(part.text for part in returned.content if isinstance(part, Text))
+
+
+_NONE = Tool("none", lambda *_: None)
+
+
+def _tool(turn: Turn, name: str) -> Tool:
+    """The tool of a call: a registered one, or one that the last request offered."""
+    found = turn.plan.tools.get(name)
+    if found is None and turn.request is not None:
+        found = next((offer.tool for offer in turn.request.offers if offer.tool.id == name), None)
+    return found or _NONE
+
+
+# ---- in a handler ----------------------------------------------------------------------------------------------------
+
+
+class RunArtifacts(Struct, frozen=True, kw_only=True):
+    """The artifacts of one session, as a handler sees them: it can name no other. Made by `Artifacts.of`.
+
+    ``wanted`` says what the refs among its arguments named, by argument.
+    """
+
+    turn: Turn
+    artifacts: Artifacts
+    call: ToolCall
+    wanted: Mapping[str, Artifact] = {}
+
+    async def put(self, value: Json, kind: str, *, label: str = "", parents: tuple[str, ...] = ()) -> Artifact:
+        """Stores a text, or any JSON. StoreError when that fails."""
+        is_text = isinstance(value, str)
+        data = value.encode() if isinstance(value, str) else dumps(value)
+        return await self.keep(data, kind, _TEXT if is_text else _JSON, label=label, parents=parents)
+
+    async def find(self, ref: Json, kind: str = "") -> Artifact | str:
+        """What a ref names in this session; or why it names nothing, or nothing of this kind (empty: any)."""
+        if not _is_ref(ref):
+            return "this is no ref"
+        held = await self.artifacts.store.head(scope_of(self.turn), ref)
+        if held is None:
+            return "nothing is stored under this ref"
+        if held.expires_at is not None and held.expires_at <= self.turn.now:
+            self.tell(ArtifactExpired(ref=ref))
+            return "what was stored under this ref is gone"
+        return held if kind in ("", held.kind) else f"it is of kind {held.kind!r}"
+
+    async def head(self, ref: str) -> Artifact:
+        """What is known of it. UsageError (``artifact-missing``) for a ref that names nothing here."""
+        held = await self.find(ref)
+        if isinstance(held, str):
+            raise UsageError(held, code="artifact-missing", hint="refs come with results that were too long to show")
+        return held
+
+    async def get(self, ref: str) -> Json:
+        """What is stored: the text, or the JSON value. UsageError as for `head`."""
+        held = await self.head(ref)
+        value = await self.read(held)
+        self.tell(ArtifactResolved(ref=ref, what=held.kind, bytes=held.bytes, via="get", tool=self.call.name))
+        return value
+
+    async def list(self) -> tuple[Artifact, ...]:
+        """All that are not over, the oldest first."""
+        held = await self.artifacts.store.list(scope_of(self.turn))
+        return tuple(one for one in held if one.expires_at is None or one.expires_at > self.turn.now)
+
+    def tell(self, body: Body) -> None:
+        """Files what became of something, where the call stands."""
+        self.turn.note(body, where=place_of(self.call))
+
+    async def read(self, held: Artifact) -> Json:
+        """The value of an artifact that was found, without another entry."""
+        data = await self.artifacts.store.get(scope_of(self.turn), held.ref)
+        if data is None:
+            raise UsageError("what was stored under this ref is gone", code="artifact-missing")
+        return loads(data) if held.media_type == _JSON else data.decode()
+
+    async def keep(
+        self, data: bytes, kind: str, media_type: str, *, label: str = "", parents: tuple[str, ...] = ()
+    ) -> Artifact:
+        """Stores bytes and tells the record. The same bytes of the same kind have the same ref."""
+        turn, ttl_s = self.turn, self.artifacts.ttl_s
+        ref = digest(b"\x1f".join((kind.encode(), data)), turn.session.digest_key)
+        held = Artifact(
+            ref=f"art_{ref}", kind=kind,
+            media_type=media_type, bytes=len(data), created_at=turn.now, label=label, turn=turn.id, call=self.call.id,
+            expires_at=None if ttl_s is None else turn.now + timedelta(seconds=ttl_s), parents=parents,
+        )  # fmt: skip
+        await self.artifacts.store.put(scope_of(turn), held, data)
+        self.tell(
+            ArtifactMinted(
+                ref=held.ref, what=kind, media_type=media_type, bytes=held.bytes, call=self.call.id, label=label
+            )
+        )
+        return held
+
+
+class Wants(Struct, frozen=True, kw_only=True):
+    """A trait: these arguments are refs, of these kinds, of what ``artifacts`` stores. Put on by `Artifacts.wants`."""
+
+    kinds: Mapping[str, str]
+    artifacts: Artifacts
+
+    def check(self, tool: Tool, /) -> None:
+        """Refuses names that are no parameters, and a tool that would want nothing."""
+        known = tool.parameters.get("properties", {})
+        for name in self.kinds:
+            if name not in known:
+                raise ToolInvalid(
+                    f"tool {tool.id!r} wants {name!r}, which is none of its parameters",
+                    hint=f"it has {', '.join(map(repr, known)) or 'none'}",
+                )
+        if not self.kinds:
+            raise ToolInvalid(f"tool {tool.id!r} wants nothing", hint='artifacts.wants(rows="tool-result/search")')
+
+    def arms(self) -> Artifacts:
+        """The feature that reads it."""
+        return self.artifacts
+
+
+class _Spending:
+    """A handler's context, with what its refs named. Everything else is the context's own."""
+
+    __slots__ = ("_ctx", "wanted")
+
+    def __init__(self, ctx: Any, wanted: Mapping[str, Artifact]) -> None:
+        object.__setattr__(self, "_ctx", ctx)
+        object.__setattr__(self, "wanted", wanted)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._ctx, name, value)
+
+
+def _spending(tool: Tool, wants: Wants) -> Tool:
+    """The tool with refs in its schema and what they name in its handler's arguments."""
+    wants.check(tool)
+    handler = tool.handler
+
+    async def spends(args: Mapping[str, Json], ctx: Any) -> Any:
+        run, given, wanted = wants.artifacts.of(ctx), dict(args), dict[str, Artifact]()
+        for name in wants.kinds:
+            if name in given:
+                wanted[name] = await run.head(given[name])
+                given[name] = await run.read(wanted[name])
+        context = _Spending(ctx, wanted)
+        if inspect.iscoroutinefunction(handler):
+            return await handler(given, context)
+        value = await asyncio.to_thread(_called, handler, given, context)
+        return await value if inspect.isawaitable(value) else value
+
+    spends.__name__ = spends.__qualname__ = tool.id
+    # Its own check of arguments goes with the schema that the model no longer sees.
+    return replace(
+        tool, handler=spends, parameters=_with_refs(tool.parameters, wants.kinds), problems=None,
+        traits=(*tool.traits, wants),
+    )  # fmt: skip
+
+
+def _called(handler: Callable[..., Any], args: Mapping[str, Json], ctx: object) -> Any:
+    try:
+        return handler(args, ctx)
+    except StopIteration as error:  # no future can hand this over: it would wait for ever
+        raise UsageError("the handler raised StopIteration") from error
+
+
+def _with_refs(parameters: Mapping[str, Json], kinds: Mapping[str, str]) -> Mapping[str, Json]:
+    properties = dict(parameters.get("properties", {}))
+    for name, kind in kinds.items():
+        told = properties[name].get("description", "") if isinstance(properties[name], Mapping) else ""
+        about = f"The ref of a stored result of kind {kind}, such as art_0123."
+        properties[name] = {"type": "string", "description": f"{told} {about}".strip()}
+    return {**parameters, "properties": properties}
+
+
+def _present(artifacts: Artifacts) -> Tool:
+    """The tool by which the model puts an artifact before the person."""
+
+    async def present(args: Mapping[str, Json], ctx: ToolContext[Any]) -> ToolResult:
+        run = artifacts.of(ctx)
+        held = await run.find(args["ref"])
+        if isinstance(held, str):
+            live = [one.ref for one in await run.list()][-MOST_LISTED:]
+            run.tell(ArtifactRefused(op="present", reason=held, tool="present"))
+            return ToolResult({"error": held, "refs": live}, status="failed")
+        shown_as = str(args.get("as") or AS[0])
+        presented = ArtifactPresented(ref=held.ref, shown_as=shown_as, what=held.kind)
+        return ToolResult({"presented": held.ref, "as": shown_as}, facts=(presented,))
+
+    return Tool(
+        "present", present, "Puts a stored result before the person, by its ref. They see all of it.", read_only=True,
+        parameters={
+            "type": "object", "required": ["ref"], "additionalProperties": False,
+            "properties": {
+                "ref": {"type": "string", "description": "The ref of a stored result."},
+                "as": {"type": "string", "enum": list(AS), "description": "How it is shown."},
+            },
+        },
+        check_arguments=True,
+    )  # fmt: skip

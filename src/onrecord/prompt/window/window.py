@@ -1,0 +1,163 @@
+"""Window: how much of a long conversation requests show, in units or in tokens that the provider counted."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from onrecord.errors import ConfigurationError, Unmeasurable
+from onrecord.models.model import Model
+from onrecord.models.names import model_named
+from onrecord.models.request import Request, Span
+from onrecord.prompt.window.evicted import Evicted, Kept, Pressure, Stayed
+from onrecord.prompt.window.gaps import WINDOW_PLACE, WINDOWED, Windowed
+from onrecord.prompt.window.planning import Space
+from onrecord.prompt.window.removing import Asked, make_room, shown, standing
+from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.moments import SLOTS, Hooks
+from onrecord.turn.turn import Turn
+
+__all__ = ("Window",)
+
+Strategy = Literal["last", "budget", "summarize"]
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """Shows the newest part of a long conversation. Make one with `Window.last`, `Window.budget`, `Window.summarize`.
+
+    A *unit* is a message, or a round with all its results, so a call and its result are never parted. The newest
+    ``keep`` units stay. So do, by name: the message that the turn is about (``current-request``), instructions of the
+    application (``system-envelope``), a message whose turn waits for a person (``pending-check-in``, ``paused-tool``),
+    a call without a result (``unresolved-tool-call``), the newest results of up to ``keep_last_tool_results`` tools
+    behind the current request (``last-tool-result``), and what other features pin. What leaves is one stretch, the
+    oldest that may; where it led the request a notice stands in its place, smaller than what left.
+
+    The conversation and the record keep everything. Each removal is a ``context.evicted`` entry, each time that room
+    was wanted and nothing left a ``window.stayed`` one. What has left stays out, so requests between two removals
+    begin with the same bytes.
+
+    Raises ConfigurationError for numbers that make no sense, and for a summary by the agent's own model.
+    """
+
+    strategy: Strategy
+    keep: int
+    tokens: int = 0
+    model: Model | str | None = None
+    slack: int = 0
+    keep_last_tool_results: int = 2
+
+    @classmethod
+    def last(cls, keep: int, *, slack: int = 0, keep_last_tool_results: int = 2) -> Window:
+        """Shows the newest ``keep`` units, and no model is asked.
+
+        ``slack`` more may gather before anything leaves: the bytes that vendors cache then change once in so many
+        units and not with each.
+        """
+        return cls(strategy="last", keep=keep, slack=slack, keep_last_tool_results=keep_last_tool_results)
+
+    @classmethod
+    def budget(cls, tokens: int, *, keep: int = 6, keep_last_tool_results: int = 2) -> Window:
+        """Drops the oldest once the provider counted more than so many input tokens for the request before.
+
+        Counted, never guessed: `Unmeasurable` when the provider reports nothing. One that reported and stops is told
+        once, and from then on nothing is removed.
+        """
+        return cls(strategy="budget", keep=keep, tokens=tokens, keep_last_tool_results=keep_last_tool_results)
+
+    @classmethod
+    def summarize(
+        cls, tokens: int, *, model: Model | str, keep: int = 6, keep_last_tool_results: int = 2
+    ) -> Window:  # fmt: skip
+        """As `budget`, but ``model``, another one than the agent's, sums up what leaves.
+
+        Its calls are on the record with what they cost. A summary that fails, or is not smaller than what it stands
+        for, leaves the window as it is; the same stretch is not paid for again.
+        """
+        return cls(
+            strategy="summarize", keep=keep, tokens=tokens, model=model, keep_last_tool_results=keep_last_tool_results
+        )
+
+    def __post_init__(self) -> None:
+        _check("keep", self.keep, 1)
+        _check("slack", self.slack, 0)
+        if self.keep_last_tool_results is not False:
+            _check("keep_last_tool_results", self.keep_last_tool_results, 0)
+        if self.strategy not in {"last", "budget", "summarize"}:
+            raise ConfigurationError(f"there is no window {self.strategy!r}", hint="Window.last(12)")
+        if self.strategy == "last":
+            return
+        _check("tokens", self.tokens, 1)
+        model: object = self.model
+        if self.strategy == "summarize" and not isinstance(model, str) and not hasattr(model, "card"):
+            raise ConfigurationError(
+                f"the model of Window.summarize is a model or its name, not a {type(model).__name__}",
+                hint="give a small one: Window.summarize(100_000, model='anthropic:claude-haiku-4-5')",
+            )
+
+    @property
+    def name(self) -> str:
+        """The feature's name."""
+        return "window"
+
+    def hooks(self, spec: AgentSpec) -> Hooks:
+        held = self.model
+        model = model_named(held) if isinstance(held, str) else held
+        if model is not None and spec.card is not None and model.card == spec.card:
+            raise ConfigurationError(
+                f"the summaries of Window would be written by the agent's own model {model.card.name!r}",
+                hint="give a smaller one; Compaction takes the turn's own",
+            )
+        asked = Asked(
+            by=f"window.{self.strategy}", keep=self.keep, pins=int(self.keep_last_tool_results), tokens=self.tokens,
+            model=model,
+        )  # fmt: skip
+
+        async def shows(turn: Turn, request: Request) -> Request:
+            return await self._windowed(turn, request, asked)
+
+        about: dict[str, Any] = {"strategy": self.strategy, "keep": self.keep}
+        about |= {"tokens": self.tokens} if self.tokens else {}
+        about |= {"slack": self.slack} if self.slack else {}
+        about |= {"model": model.card.name} if model is not None else {}
+        return Hooks(
+            on_request=shows, order={"request": SLOTS["request"]["WINDOW"]},
+            purposes=frozenset({"speak", "wrap_up", "judge"}), folds=(WINDOWED,), bodies=(Evicted, Stayed, Pressure),
+            manifest={"window": about},
+        )  # fmt: skip
+
+    async def _windowed(self, turn: Turn, request: Request, asked: Asked) -> Request:
+        """The request with what is to be shown of it; the very request where that is everything."""
+        size = len(request.conversation.units)
+        if request.view.spans != (Span(0, size),):
+            return request  # what is shown was chosen already
+        gaps = await standing(turn, request, turn.state(WINDOWED).gaps)
+        first, decides = True, turn.working.open is None  # else a paused round is asked about, and nothing goes out
+        while decides and self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps)):
+            before = gaps
+            gaps = await make_room(turn, request, before, asked, first=first)
+            if gaps == before:
+                break
+            first = False
+        return replace(request, view=await shown(turn, request, gaps)) if gaps else request
+
+    def _wants_room(self, turn: Turn, state: Windowed, space: Space) -> bool:
+        """Whether too much is shown. Unmeasurable where that is to be counted, and nobody counts."""
+        if self.strategy == "last":
+            return space.count > self.keep + self.slack
+        measured = state.measured
+        if measured is None or state.failed == turn.id:
+            return False
+        if measured.counted:
+            return measured.input_tokens > self.tokens
+        if not state.counts:
+            raise Unmeasurable(self.name, measured.provider)
+        if not state.told:
+            turn.note(Stayed(by=f"window.{self.strategy}", kept=(Kept(why="unmeasured"),)), where=WINDOW_PLACE)
+        return False
+
+
+def _check(name: str, value: object, least: int) -> None:
+    if type(value) is not int or value < least:
+        raise ConfigurationError(f"{name} of Window is a whole number from {least} on, not {value!r}")

@@ -1,0 +1,75 @@
+"""A graph as it is mounted: declared once, asked before every request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from onrecord.errors import ConfigurationError
+from onrecord.models.model import Model
+from onrecord.skills.cursor import Move
+from onrecord.skills.engagement import Engagement
+from onrecord.skills.hop import Hop
+from onrecord.skills.routes import Decide, Route, Start
+from onrecord.skills.skill import Skill
+from onrecord.skills.turn_start import TurnStart
+
+__all__ = ("Continuity", "Escalation", "Explains", "GraphPlan", "Strictness")
+
+Strictness = Literal["assist", "guard", "rails"]
+Continuity = Literal["turn", "conversation"]
+
+
+class _EscalationHead(Struct, frozen=True):
+    model: str | Model
+
+
+class Escalation(_EscalationHead, frozen=True, kw_only=True):
+    """After so many refused picks in one turn, another model answers the rest of it. Raises ConfigurationError."""
+
+    after_refusals: int = 1
+
+    def __post_init__(self) -> None:
+        if type(self.after_refusals) is not int or self.after_refusals < 1:
+            raise ConfigurationError(f"after_refusals is a whole number from 1 on, not {self.after_refusals!r}")
+
+
+class Explains(Protocol):
+    """Says where the cursor goes."""
+
+    def explain(self, hop: Hop, /) -> Move: ...
+
+
+class GraphPlan(Struct, frozen=True, kw_only=True):
+    """What the hooks need of a graph.
+
+    ``nodes`` are the skills that it wires, ``loose`` those beside it that the model may take up anywhere. ``entries``
+    are where a turn may begin, ``always`` the default among them: its text stays. ``model_reads``: the model chooses
+    among the entries.
+    """
+
+    nodes: Mapping[str, Skill]
+    loose: Mapping[str, Skill]
+    starts: tuple[Start, ...]
+    routes: tuple[Route, ...]
+    tree: Decide | None
+    entries: tuple[str, ...]
+    always: tuple[str, ...]
+    successors: Mapping[str, tuple[str, ...]]
+    resolver: Explains
+    model_reads: bool = False
+    strictness: Strictness = "assist"
+    continuity: Continuity = "turn"
+    begins: TurnStart | None = None
+    brains: Mapping[str, Model] = {}
+    escalation: tuple[Model, int] | None = None
+    engagement: Engagement | None = None
+
+    def reachable(self, cursor: str) -> tuple[str, ...]:
+        """The skills that the model may go to from here: those behind it, and the entries. None in a tree."""
+        if self.tree is not None:
+            return ()
+        ways: Sequence[str] = (*self.successors.get(cursor, ()), *self.entries) if cursor else self.entries
+        return tuple(dict.fromkeys(id for id in ways if id != cursor))

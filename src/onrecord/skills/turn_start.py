@@ -1,0 +1,161 @@
+"""Where a turn begins: a start rule, the skill of the turn before, a scorer, a menu, a decider; in this order."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from onrecord.errors import ConfigurationError
+from onrecord.models.model import Model
+from onrecord.skills.cursor import Resolver
+from onrecord.skills.hop import Hop
+from onrecord.skills.matching import Witness
+from onrecord.skills.routes import Start
+from onrecord.skills.scorers import Candidate, Scorer, one_of, relevances
+from onrecord.skills.skill_kinds import ScoreRow, TurnRouted
+from onrecord.turn.contained import ends_take
+from onrecord.turn.turn import Turn
+
+__all__ = ("Closeness", "TurnStart")
+
+log = logging.getLogger("onrecord.skills")
+
+STAY, NONE = "stay", "none"
+
+
+class Closeness(Struct, frozen=True, kw_only=True):
+    """When a scorer's best is good enough, and how many go on a menu otherwise.
+
+    ``near_tie`` is the least lead over the second (``tanh`` of half the difference of scores, 0 to 1), ``menu`` the
+    most skills that are offered, at least two. Raises ConfigurationError.
+    """
+
+    near_tie: float = 0.15
+    menu: int = 3
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.near_tie < 1 or type(self.menu) is not int or self.menu < 1:
+            raise ConfigurationError("Closeness takes near_tie from 0 to below 1, and a whole number from 1 on as menu")
+
+
+class TurnStart(Struct, frozen=True, kw_only=True):
+    """How turns begin where start rules alone do not say it.
+
+    ``apart``: no cascade, the scorer alone chooses among all entries, and where it fails they are walked.
+    """
+
+    resolver: Resolver
+    candidates: tuple[Candidate, ...]
+    descriptions: Mapping[str, str]
+    scorer: Scorer | None = None
+    closeness: Closeness = Closeness()
+    decider: Model | None = None
+    rails: bool = False
+    apart: bool = False
+
+    async def route(
+        self, turn: Turn, message: str, before: str, hidden: frozenset[str], *, dropped: str
+    ) -> TurnRouted | None:
+        """Where this turn begins; None leaves it to the start rules. ``before`` is the skill of the turn before."""
+        if not self.apart:
+            rule = self.resolver.entry(Hop(message=message, cursor=before), conditional=True)
+            if rule is not None:
+                return _by_rule(*rule, before, dropped)
+        seen = [c for c in self.candidates if c.skill not in hidden]
+        if self.scorer is None or not (seen or before):
+            if before:
+                return TurnRouted(by="continuity", source=before, to=before, dropped=dropped)
+            return TurnRouted(by="none", dropped=dropped) if dropped else None
+        base = TurnRouted(by="none", source=before, scorer=self.scorer.name, dropped=dropped)
+        scores = await self._scores(turn, message, seen, before)
+        if scores is None:
+            if self.apart:
+                return None
+            routed = replace(base, by="continuity", to=before) if before else self._menu(base, [c.skill for c in seen])
+        else:
+            routed = self._judged(base, scores, seen)
+        return await self._decided(turn, message, routed) if routed.by == "menu" else routed
+
+    async def _scores(
+        self, turn: Turn, message: str, seen: Sequence[Candidate], before: str
+    ) -> Mapping[str, float] | None:
+        """The scores of what may be seen, and of where it stands. None when the scorer failed."""
+        known = [c.skill for c in seen]
+        more = (
+            [Candidate(skill=before, description=self.descriptions[before])] if before and before not in known else []
+        )
+        asked = [*seen, *more]
+        if self.scorer is None or not message:
+            return None
+        try:
+            got = await self.scorer.score(turn, message, asked)
+            return {c.skill: float(got[c.skill]) for c in asked if c.skill in got}
+        except BaseException as error:
+            if ends_take(error):
+                raise
+            log.warning("the scorer %r failed: %s", self.scorer.name, type(error).__name__)
+            return None
+
+    def _judged(self, base: TurnRouted, scores: Mapping[str, float], seen: Sequence[Candidate]) -> TurnRouted:
+        floor, categorical = (self.scorer.floor, self.scorer.categorical) if self.scorer else (None, False)
+        shares = relevances(scores, floor)
+        rows = tuple(
+            ScoreRow(skill=id, score=score, relevance=shares.get(id, 0.0))
+            for id, score in sorted(scores.items(), key=lambda pair: -pair[1])
+            if math.isfinite(score)
+        )
+        ranked = list(shares)
+        gap = math.tanh((scores[ranked[0]] - scores[ranked[1]]) / 2) if len(ranked) > 1 else None
+        decisive = bool(ranked) and (categorical or gap is None or gap >= self.closeness.near_tie)
+        told = replace(base, scores=rows, gap=gap, decisive=decisive)
+        before = base.source
+        if self.apart:
+            return replace(told, by="entry", to=ranked[0]) if ranked else replace(told, by="none")
+        if decisive:
+            stays = ranked[0] == before
+            return replace(told, by="continuity" if stays else "intent", to=ranked[0])
+        if before and ranked:
+            return replace(told, by="continuity", to=before)
+        tied = self._tied(ranked, scores) if ranked else [c.skill for c in seen if c.skill != before]
+        return self._menu(told, tied)
+
+    def _tied(self, ranked: Sequence[str], scores: Mapping[str, float]) -> list[str]:
+        top = scores[ranked[0]]
+        near = [id for id in ranked if math.tanh((top - scores[id]) / 2) < self.closeness.near_tie]
+        return near[: max(2, self.closeness.menu)]
+
+    def _menu(self, told: TurnRouted, offered: Sequence[str]) -> TurnRouted:
+        if self.rails or not offered:
+            return replace(told, by="continuity", to=told.source) if told.source else replace(told, by="none")
+        return replace(told, by="menu", offered=tuple(offered), stay_offered=bool(told.source))
+
+    async def _decided(self, turn: Turn, message: str, routed: TurnRouted) -> TurnRouted:
+        """What the decider makes of a menu; one that fails leaves it."""
+        if self.decider is None:
+            return routed
+        options = {id: self.descriptions[id] for id in routed.offered}
+        if routed.source:
+            options[STAY] = f"go on with {routed.source}"
+        options[NONE] = "none of these"
+        try:
+            picked = await one_of(turn, "skills/decide", message, options, model=self.decider)
+        except BaseException as error:
+            if ends_take(error):
+                raise
+            log.warning("the decider failed: %s", type(error).__name__)
+            return routed
+        if not picked:
+            return routed
+        to = picked if picked in routed.offered else routed.source if picked == STAY else ""
+        return replace(
+            routed, by="decider", to=to, offered=(), stay_offered=False, decider=self.decider.card.name, picked=picked
+        )
+
+
+def _by_rule(start: Start, witness: Witness | None, before: str, dropped: str) -> TurnRouted:
+    text, keyword = (witness.text, witness.keyword) if witness is not None else ("", "")
+    return TurnRouted(by="entry", source=before, to=start.use, witness=text, keyword=keyword, dropped=dropped)

@@ -1,0 +1,224 @@
+"""Redaction: the record keeps everything; what leaves it does not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from onrecord.agent import Agent
+from onrecord.conversation.content import Image, Text
+from onrecord.conversation.inputs import Input, Said
+from onrecord.errors import ConfigurationError, FeatureConflict, MessageDenied
+from onrecord.governance import Redaction, after_tool, before_tool, on_input, on_output
+from onrecord.record.entry import Entry
+from onrecord.record.jsonl import EntryCodec
+from onrecord.record.kinds import ToolStarted, TurnInput, VerdictFiled
+from onrecord.record.leaving import leaving
+from onrecord.session import refold
+from onrecord.testing import ScriptedModel, call
+from onrecord.turn.moments import ALLOW, Allow, Answer, Deny, Returned, Watch
+from onrecord.turn.turn import Turn
+from tests.turn.acting import Result, bodies, kinds, tool, turn
+from tests.turn.pausing.asking import answered, asks
+
+pytestmark = pytest.mark.unit
+
+CARD = re.compile(r"\b\d{4} \d{4}\b")
+
+
+@on_input
+def masked(turn: Turn, given: Input) -> Allow[Input]:
+    """Masks in a message."""
+    if isinstance(given, Said) and isinstance(given.content, str) and "ssn" in given.content:
+        return Allow(replace(given, content=given.content.replace("ssn 1", "ssn [x]")), "masked")
+    return ALLOW
+
+
+@after_tool
+def hidden(turn: Turn, returned: Returned) -> Allow[Returned]:
+    """Hides what a tool said."""
+    return Allow(replace(returned, content=(Text("hidden"),)), "hidden")
+
+
+@on_output
+def shorter(turn: Turn, answer: Answer) -> Allow[Answer]:
+    """Rewrites an answer."""
+    return Allow(replace(answer, text="Short."), "shortened")
+
+
+async def acted(*features: Any, said: str = "my ssn 1", **given: Any) -> tuple[Result, list[Entry]]:
+    """One turn with a call, and what a watcher saw of it."""
+    seen: list[Entry] = []
+    model = ScriptedModel([call("pay", card="1234 5678", to="Ana")], "Paid from 1234 5678.")
+    pay = tool("pay", lambda *_: {"card": "1234 5678", "ok": True})
+    agent: Agent[Any, Any] = Agent(model, tools=[pay], features=[*features, Watch(seen.append)])
+    return await turn(agent, said, **given), seen
+
+
+def text_of(entries: list[Entry]) -> str:
+    """All there is in entries."""
+    return "".join(msgspec.json.encode(entry).decode() for entry in entries)
+
+
+async def test_verdicts_keep_what_stood_before_and_after_in_the_record_alone() -> None:
+    """As text, or JSON; a watcher and an export get rule, reason and digests."""
+    result, seen = await acted(masked, hidden, shorter)
+    held = [(v.moment, v.before_text, v.after_text) for v in bodies(result, VerdictFiled)]
+    assert [(moment, "ssn 1" in before, "ssn [x]" in after) for moment, before, after in held] == [
+        ("input", True, True), ("after_tool", False, False), ("output", False, False),
+    ]  # fmt: skip
+    assert "1234 5678" in held[1][1]
+    assert json.loads(held[1][2])[0]["text"] == "hidden"
+    assert held[2][1:] == ("Paid from 1234 5678.", "Short.")
+    assert [entry.seq for entry in seen] == [entry.seq for entry in result.entries]
+    left = [entry.body for entry in seen if isinstance(entry.body, VerdictFiled)]
+    assert [(v.before_text, v.after_text, bool(v.before), bool(v.after)) for v in left] == [("", "", True, True)] * 3
+    assert [leaving(entry) for entry in result.entries] == seen
+    assert "ssn 1" not in repr(bodies(result, VerdictFiled))
+
+
+async def test_a_denial_keeps_what_was_denied_and_its_error_does_not() -> None:
+    """What an auditor needs is on the record; what reaches a caller or a log never holds it."""
+    denies = on_input(lambda *_: Deny("not here"))
+    with pytest.raises(MessageDenied) as refused:
+        await acted(denies, said="canary")
+    result = refused.value.result
+    assert result is not None
+    assert "canary" in bodies(result, VerdictFiled)[0].before_text
+    assert "canary" not in f"{refused.value!r} {refused.value} {refused.value.hint}"
+
+
+@pytest.mark.parametrize("make", [on_input, before_tool, after_tool, on_output])
+async def test_a_rule_about_secrets_keeps_no_texts(make: Any) -> None:
+    """Its digests still prove what it did."""
+    seen: list[str] = []
+
+    def rule(turn: Turn, judged: Any) -> Allow[Any] | Deny:
+        if make is before_tool:
+            return Allow({**judged.args, "card": "0"}, "masked")
+        if isinstance(judged, Said):
+            return Allow(replace(judged, content="hello"), "masked")
+        if isinstance(judged, Returned):
+            return Allow(replace(judged, content=(Text("hidden"),)), "masked")
+        return Allow(replace(judged, text="Short."), "masked") if isinstance(judged, Answer) else ALLOW
+
+    result, _ = await acted(make(keeps_text=False)(rule))
+    (verdict,) = bodies(result, VerdictFiled)
+    assert (verdict.why, verdict.before_text, verdict.after_text) == ("masked", "", "")
+    assert verdict.before != verdict.after
+    assert seen == []
+
+
+async def test_patterns_and_names_are_taken_out_of_all_that_leaves() -> None:
+    """Of arguments, results, answers and messages; the record, and so the session, keeps all of it."""
+    result, seen = await acted(Redaction(patterns=[CARD, r"ssn \d"], names=["TO"]))
+    assert "1234 5678" in text_of(list(result.entries))
+    left = text_of(seen)
+    for canary in ("1234 5678", "ssn 1", "Ana"):
+        assert canary not in left
+    (started,) = [entry.body for entry in seen if isinstance(entry.body, ToolStarted)]
+    assert started.args == {"card": "[redacted]", "to": "[redacted]"}
+    assert [entry.seq for entry in seen] == [entry.seq for entry in result.entries]
+
+
+async def test_texts_may_go_altogether() -> None:
+    """What is left says what happened: kinds, tools, counts, ids; and it can be read again."""
+    redaction = Redaction(texts=False, word="-")
+    result, seen = await acted(redaction)
+    left = text_of(seen)
+    for canary in ("1234", "ssn", "Paid", "Ana"):
+        assert canary not in left
+    assert [entry.body.name for entry in seen if isinstance(entry.body, ToolStarted)] == ["pay"]
+    codec = EntryCodec()
+    assert list(codec.read(codec.lines(seen))) == seen
+    assert [redaction(entry) for entry in result.entries] == seen
+
+
+async def test_what_is_redacted_still_folds() -> None:
+    """Ids and names stay, over a pause as well: what was done is kept as bytes, and is redacted there too."""
+    redaction = Redaction(patterns=["canary"])
+    agent: Agent[Any, Any] = Agent(
+        ScriptedModel([call("form", size="canary"), call("look")], "canary"),
+        tools=[tool("form", asks("canary?")), tool("look", lambda *_: "canary", read_only=True)],
+        features=[redaction],
+    )
+    paused = await turn(agent, "canary")
+    done = await answered(agent, paused, value="canary")
+    entries = [redaction(entry) for entry in (*paused.entries, *done.entries)]
+    assert "canary" not in text_of(entries)
+    assert done.session is not None
+    told = refold(done.session.key, entries, digest_key=done.session.digest_key)
+    assert [m.id for m in told.conversation.messages] == [m.id for m in done.session.conversation.messages]
+
+
+async def test_what_need_not_change_is_the_same_entry() -> None:
+    """Nothing is copied for nothing."""
+    redaction = Redaction(patterns=["canary"], media=True)
+    result, seen = await acted(redaction)
+    assert all(one is other for one, other in zip(result.entries, seen, strict=True))
+
+
+async def test_pictures_leave_without_their_bytes() -> None:
+    """Unless it says otherwise."""
+    said: Any = Said((Image(data=b"canary", media="image/png"), Text("look")))
+    for redaction, size in ((Redaction(), 0), (Redaction(media=True, patterns=["x"]), 6)):
+        _, seen = await acted(redaction, said=said)
+        (given,) = [entry.body.input for entry in seen if isinstance(entry.body, TurnInput)]
+        assert isinstance(given, Said)
+        picture: Any = given.content[0]
+        assert len(picture.data) == size
+
+
+async def test_json_in_a_text_has_names_too() -> None:
+    """Arguments as a model wrote them, and results; what only looks like JSON is text."""
+    redaction = Redaction(names=["card"], patterns=["x"])
+    texts: Mapping[str, str] = {
+        '{"card":"1","b":[{"card":2}]}': '{"card":"[redacted]","b":[{"card":"[redacted]"}]}',
+        "{card: 1x}": "{card: 1[redacted]}",
+        '{"b":1}': '{"b":1}',
+    }
+    for text, left in texts.items():
+        result, _ = await acted(said=text)
+        entry = next(e for e in result.entries if isinstance(e.body, TurnInput))
+        body = redaction(entry).body
+        assert isinstance(body, TurnInput)
+        assert isinstance(body.input, Said)
+        assert body.input.content == left
+
+
+class Broken(Redaction, frozen=True, kw_only=True):
+    """Cannot redact anything."""
+
+    def __call__(self, entry: Entry) -> Entry:
+        raise RuntimeError("canary")
+
+
+async def test_what_cannot_be_redacted_is_shown_to_nobody() -> None:
+    """The turn goes on, and the record says that it failed."""
+    result, seen = await acted(Broken())
+    assert (seen, result.status) == ([], "answered")
+    assert "note" in kinds(result)
+    assert "RuntimeError: canary" not in text_of(list(result.entries))
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"media": True}, "takes nothing out"),
+        ({"patterns": ["("]}, "no regular expression"),
+        ({"patterns": "a"}, "take several"),
+        ({"names": "a"}, "take several"),
+    ],
+)
+def test_a_redaction_that_does_nothing_is_refused(given: dict[str, Any], problem: str) -> None:
+    """When it is made; and one agent has one."""
+    with pytest.raises(ConfigurationError, match=problem):
+        Redaction(**given)
+    with pytest.raises((ConfigurationError, FeatureConflict)):
+        Agent(ScriptedModel(), features=[Redaction(), Redaction(texts=False)])

@@ -1,0 +1,71 @@
+"""Graphs that somebody else wrote: taken by their shape (specification §15.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from onrecord.agent import Agent
+from onrecord.skills import Hop, Move, SkillGraph
+from onrecord.skills.skill_kinds import SkillActivated, SkillMoved
+from onrecord.testing import ScriptedModel, call
+from tests.skills.knowing import answering, pick, skill, systems
+from tests.turn.acting import bodies, tool, turn
+
+pytestmark = pytest.mark.unit
+
+A, B = skill("a"), skill("b")
+
+
+def moves(result: Any) -> list[tuple[str, str, str]]:
+    """From where to where the cursor went, and by what."""
+    return [(b.source, b.to, b.by) for b in bodies(result, SkillMoved) if b.source != b.to]
+
+
+class Shaped:
+    """A graph by its shape: what somebody else wrote."""
+
+    skills = (A, B)
+
+    def next_skill(self, hop: Hop) -> str | None:
+        return "b" if hop.results else "a"
+
+
+async def test_194_a_graph_is_taken_by_its_shape() -> None:
+    """Skills and ``next_skill``: it routes, and nothing explains why (case 194: there is no ``cursorMove`` then).
+
+    Our cursor is a fold over moves, so they are filed; their cause is ``unexplained``.
+    """
+    requests, result = await answering(call("x"), "done", tools=[tool("x")], features=[SkillGraph(graph=Shaped())])
+    assert [systems(request) for request in requests] == ["About a.", "About b."]
+    assert moves(result) == [("", "a", "unexplained"), ("a", "b", "unexplained")]
+
+
+async def test_194_such_a_graph_carries_nothing_over() -> None:
+    """Even when it is asked to: nothing is guessed (case 194)."""
+    cursors: list[str] = []
+
+    class Watching(Shaped):
+        def next_skill(self, hop: Hop) -> str | None:
+            cursors.append(hop.cursor)
+            return "b"
+
+    agent = Agent(ScriptedModel("one", "two"), features=[SkillGraph(graph=Watching(), continuity="conversation")])
+    first = await turn(agent, "one")
+    await turn(agent, "two", session=first.session)
+    assert cursors == ["", ""]
+
+
+async def test_such_a_graph_may_explain_itself_and_name_its_edges() -> None:
+    """Then its moves have causes, and its gate knows what it wires."""
+
+    class Explaining(Shaped):
+        edges = (("a", "b"),)
+
+        def explain(self, hop: Hop) -> Move:
+            return Move(source=hop.cursor, to=self.next_skill(hop) or "", by="route")
+
+    _, result = await answering(pick("b"), "done", features=[SkillGraph(graph=Explaining())])
+    assert moves(result) == [("", "a", "route"), ("a", "b", "route")]
+    assert [b.hop for b in bodies(result, SkillActivated)] == [True]

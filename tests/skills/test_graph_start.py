@@ -1,0 +1,322 @@
+"""How a turn begins at a graph: rules, continuity, scorers, menus, deciders (specification §15.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from onrecord.agent import Agent
+from onrecord.conversation.inputs import Happened
+from onrecord.errors import ConfigurationError, ModelError
+from onrecord.record.kinds import ModelReplied
+from onrecord.skills import (
+    Candidate,
+    Closeness,
+    Intent,
+    Keywords,
+    Route,
+    SkillGraph,
+    Start,
+)
+from onrecord.skills.skill_kinds import SkillMoved, TurnRouted
+from onrecord.testing import FakeEffects, ScriptedModel, call, raises
+from tests.skills.knowing import answering, descriptions, pick, skill, systems
+from tests.turn.acting import Result, bodies, tool, turn
+
+pytestmark = pytest.mark.unit
+
+A, B, C = (skill(id) for id in "abc")
+
+
+class Scores:
+    """A scorer that gives what it is told to, and keeps what it was asked."""
+
+    name = "scores"
+
+    def __init__(self, *, floor: float | None = None, categorical: bool = False, **scores: float) -> None:
+        self.floor, self.categorical, self.scores = floor, categorical, scores
+        self.asked: list[tuple[str, list[str]]] = []
+
+    async def score(self, turn: Any, message: str, candidates: Sequence[Candidate], /) -> dict[str, float]:
+        self.asked.append((message, [c.skill for c in candidates]))
+        return self.scores
+
+
+class Down(Scores):
+    """A scorer that fails."""
+
+    async def score(self, turn: Any, message: str, candidates: Sequence[Candidate], /) -> dict[str, float]:
+        raise ModelError("down", kind="overload", provider="p")
+
+
+INTENTS = [Start(id, match=Intent(f"wants {id}", [f"give me {id}"])) for id in "ab"]
+
+
+def graph(scorer: Any = None, *routes: Route, start: Any = None, **more: Any) -> SkillGraph:
+    """Two intents, and a skill behind a keyword."""
+    rules = [*INTENTS, Start("c", match=Keywords(["third"]))] if start is None else start
+    return SkillGraph([A, B, C], start=rules, routes=routes, classify=scorer, check="off", **more)
+
+
+def routed(result: Result) -> TurnRouted:
+    """How the turn began."""
+    (body,) = bodies(result, TurnRouted)
+    return body
+
+
+def cursor(result: Result) -> str:
+    """Where it stood at the end."""
+    moved = bodies(result, SkillMoved)
+    return moved[-1].to if moved else ""
+
+
+async def two_turns(held: SkillGraph, *answers: Any, second: str = "two", **given: Any) -> tuple[Result, Result]:
+    """Two turns of one session."""
+    agent = Agent(ScriptedModel(*answers), features=[held], **given)
+    first = await turn(agent, "one")
+    return first, await turn(agent, second, session=first.session)
+
+
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+async def test_127_a_near_tie_is_a_menu_and_a_clear_lead_a_move() -> None:
+    """``tanh(0.15)`` is below 0.15, ``tanh(0.15175)`` above it (case 127)."""
+    requests, result = await answering("done", features=[graph(Scores(a=0.40, b=0.10))])
+    told = routed(result)
+    assert (told.by, told.offered, told.decisive, told.to) == ("menu", ("a", "b"), False, "")
+    assert told.gap == pytest.approx(0.14889, abs=1e-5)
+    assert "one of these: a (57%), b (43%)" in systems(requests[0])
+    assert descriptions(requests[0])["read_skill"].startswith("What the person wants may be one of these: a (57%)")
+    _, result = await answering("done", features=[graph(Scores(a=0.40, b=0.0965))])
+    told = routed(result)
+    assert (told.by, told.to, told.offered, cursor(result)) == ("intent", "a", (), "a")
+    assert told.gap == pytest.approx(0.15060, abs=1e-5)
+
+
+async def test_the_scores_are_on_the_record_with_their_shares() -> None:
+    """The best first; what is dead has no share."""
+    _, result = await answering("done", features=[graph(Scores(a=0.1, b=0.9, floor=0.1))])
+    told = routed(result)
+    assert [(row.skill, row.score, row.relevance) for row in told.scores] == [("b", 0.9, 1.0), ("a", 0.1, 0.0)]
+    assert (told.scorer, told.to, told.gap) == ("scores", "b", None)
+
+
+async def test_a_scorer_that_picks_is_decisive() -> None:
+    """However near the second is."""
+    _, result = await answering("done", features=[graph(Scores(a=0.40, b=0.39, categorical=True))])
+    assert (routed(result).by, routed(result).to) == ("intent", "a")
+
+
+async def test_nothing_alive_offers_all_that_may_be_seen() -> None:
+    """The model chooses, or answers without."""
+    held = graph(Scores(a=0.0, b=float("nan"), floor=0.0), visible=lambda _, id: id != "b")
+    requests, result = await answering("done", features=[held])
+    assert (routed(result).by, routed(result).offered) == ("menu", ("a",))
+    assert "If none does, answer without." in systems(requests[0])
+
+
+async def test_a_failing_scorer_leaves_a_menu(caplog: Any) -> None:
+    """Of everything, at the beginning of a conversation; the log names it and not what it said."""
+    with caplog.at_level(logging.WARNING, "onrecord.skills"):
+        _, result = await answering("done", features=[graph(Down())])
+    assert (routed(result).by, routed(result).offered) == ("menu", ("a", "b"))
+    assert "'scores' failed: ModelError" in caplog.text
+
+
+async def test_a_rule_over_the_message_comes_before_any_score() -> None:
+    """It is certain, and free."""
+    scorer = Scores(a=0.9, b=0.1)
+    _, result = await answering("done", said="the third", features=[graph(scorer)])
+    assert (routed(result).by, routed(result).to, routed(result).keyword) == ("entry", "c", "third")
+    assert scorer.asked == []
+
+
+async def test_the_menu_leads_until_one_of_it_is_taken() -> None:
+    """In the first request among the instructions too, then in ``read_skill`` alone."""
+    requests, result = await answering(
+        call("x"), pick("b"), "done", tools=[tool("x")], features=[graph(Scores(a=0.4, b=0.4))]
+    )
+    told = ["may be one of these" in systems(request) for request in requests]
+    doors = ["may be one of these" in descriptions(request)["read_skill"] for request in requests]
+    assert (told, doors, cursor(result)) == ([True, False, False], [True, True, False], "b")
+
+
+async def test_at_most_so_many_are_offered() -> None:
+    """At least two."""
+    start = [Start(id, match=Intent(id)) for id in "abc"]
+    for most, offered in ((3, 3), (2, 2), (1, 2)):
+        held = graph(Scores(a=0.3, b=0.3, c=0.3), start=start, closeness=Closeness(menu=most))
+        _, result = await answering("done", features=[held])
+        assert len(routed(result).offered) == offered
+
+
+async def test_under_rails_a_menu_is_nothing() -> None:
+    """Nobody could choose from it."""
+    requests, result = await answering("done", features=[graph(Scores(a=0.4, b=0.4), strictness="rails")])
+    assert (routed(result).by, systems(requests[0])) == ("none", "")
+
+
+# ---- from turn to turn -----------------------------------------------------------------------------------------------
+
+
+async def test_a_conversation_keeps_its_place() -> None:
+    """Where it ended, not where it began; the record of the second turn says so."""
+    held = graph(None, Route("a", "b", on_tool="x"), start="a", continuity="conversation")
+    first, second = await two_turns(held, call("x"), "one", "two", tools=[tool("x")])
+    assert (cursor(first), routed(second).by, routed(second).source, cursor(second)) == ("b", "continuity", "b", "b")
+
+
+async def test_a_rule_takes_the_next_turn_elsewhere() -> None:
+    """Only one with a condition does: a default would take every turn."""
+    held = graph(None, start=["a", Start("c", match=Keywords(["third"]))], continuity="conversation")
+    _, second = await two_turns(held, "one", "two", second="the third")
+    assert cursor(second) == "c"
+    start = [Start("c", match=Keywords(["third"])), "a"]
+    held = graph(None, Route("a", "b", on_tool="x"), start=start, continuity="conversation")
+    _, second = await two_turns(held, call("x"), "one", "two", tools=[tool("x")])
+    assert (routed(second).by, cursor(second)) == ("continuity", "b")
+
+
+async def test_where_it_stands_is_scored_along() -> None:
+    """A clear lead moves it, anything less lets it stay."""
+    for scores, by, to in (
+        (Scores(a=0.9, b=0.1, c=0.1), "intent", "a"), (Scores(a=0.4, b=0.4, c=0.3), "continuity", "c"),
+        (Scores(a=0.1, b=0.1, c=0.9), "continuity", "c"),
+    ):  # fmt: skip
+        held = graph(scores, continuity="conversation")
+        agent = Agent(ScriptedModel("one", "two"), features=[held])
+        first = await turn(agent, "the third")
+        second = await turn(agent, "two", session=first.session)
+        assert (routed(second).by, routed(second).to) == (by, to)
+        assert scores.asked[-1] == ("two", ["a", "b", "c"])
+
+
+async def test_a_failing_scorer_stays_where_it_stands() -> None:
+    """Better than a guess."""
+    agent = Agent(ScriptedModel("one", "two"), features=[graph(Down(), continuity="conversation")])
+    first = await turn(agent, "the third")
+    second = await turn(agent, "two", session=first.session)
+    assert (routed(second).by, cursor(second)) == ("continuity", "c")
+
+
+async def test_a_skill_that_is_gone_is_dropped_and_told() -> None:
+    """The graph was changed since."""
+    old = graph(None, start="a", continuity="conversation")
+    first = await turn(Agent(ScriptedModel("one"), features=[old]), "one")
+    rules = [Start("b", match=Intent("b"))]
+    new = SkillGraph([B, C], start=rules, classify=Scores(b=0.9), continuity="conversation", check="off")
+    second = await turn(Agent(ScriptedModel("two"), features=[new]), "two", session=first.session)
+    assert (routed(second).dropped, routed(second).source, routed(second).to) == ("a", "", "b")
+
+
+async def test_a_skill_that_is_gone_is_told_without_a_scorer_too() -> None:
+    """And the start rules have their say."""
+    first = await turn(Agent(ScriptedModel("one"), features=[graph(start="a", continuity="conversation")]), "one")
+    new = SkillGraph([B], start="b", continuity="conversation", check="off")
+    second = await turn(Agent(ScriptedModel("two"), features=[new]), "two", session=first.session)
+    assert (routed(second).by, routed(second).dropped, cursor(second)) == ("none", "a", "b")
+
+
+class Waiting:
+    """Waits until it is cancelled."""
+
+    name, floor, categorical = "waiting", None, False
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def score(self, turn: Any, message: str, candidates: Any, /) -> Any:
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
+async def test_a_cancelled_turn_is_not_a_failed_scorer() -> None:
+    """It goes through."""
+    scorer = Waiting()
+    running = asyncio.create_task(answering("done", features=[graph(scorer)]))
+    await scorer.asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_a_turn_that_nobodys_words_began_is_not_scored() -> None:
+    """There is nothing to score."""
+    scorer = Scores(a=0.9, b=0.1)
+    agent = Agent(ScriptedModel("one"), features=[graph(scorer)])
+    result = await agent.turn(Happened(name="shipped", key="e1"), session="s", effects=FakeEffects())
+    assert (scorer.asked, routed(result).by) == ([], "menu")
+
+
+# ---- deciders --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("picked", "by", "to"), [("b", "decider", "b"), ("none", "decider", ""), ("nonsense", "menu", "")]
+)
+async def test_a_decider_decides_a_menu(picked: str, by: str, to: str) -> None:
+    """One constrained pick by a model; what is none of it leaves the menu."""
+    decider = ScriptedModel(consult=['{"choice": "' + picked + '"}'])
+    _, result = await answering("done", features=[graph(Scores(a=0.4, b=0.4), decider=decider)])
+    told = routed(result)
+    assert (told.by, told.to, cursor(result)) == (by, to, to)
+    assert told.offered == (("a", "b") if by == "menu" else ())
+    assert [b.purpose for b in bodies(result, ModelReplied)] == ["consult", "speak"]
+
+
+async def test_a_failing_decider_leaves_the_menu() -> None:
+    """The model chooses."""
+    decider = ScriptedModel(consult=[raises("overload")])
+    _, result = await answering("done", features=[graph(Scores(a=0.4, b=0.4), decider=decider)])
+    assert (routed(result).by, routed(result).offered) == ("menu", ("a", "b"))
+
+
+# ---- a scorer alone --------------------------------------------------------------------------------------------------
+
+
+async def test_a_scorer_alone_chooses_among_entries() -> None:
+    """No menu: its best, or where it fails the model reads."""
+    held = SkillGraph([A, B], entries=["a", "b"], scored_by=Scores(a=0.4, b=0.41), check="off")
+    _, result = await answering("done", features=[held])
+    assert (routed(result).by, cursor(result)) == ("entry", "b")
+    down = SkillGraph([A, B], entries=["a", "b"], scored_by=Down(), check="off")
+    _, result = await answering(pick("a"), "done", features=[down])
+    assert (bodies(result, TurnRouted), cursor(result)) == ([], "a")
+    dead = SkillGraph([A, B], entries=["a", "b"], scored_by=Scores(a=0.0, b=0.0, floor=0.5), check="off")
+    _, result = await answering("done", features=[dead])
+    assert (routed(result).by, cursor(result)) == ("none", "")
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"classify": Scores(), "start": "a"}, "classify= judges starts that are an Intent"),
+    ({"scored_by": Scores(), "start": "a"}, "scored_by= chooses among entries="),
+    ({"entries": ["a"], "scored_by": Scores(), "classify": Scores()}, "classify= and scored_by="),
+    ({"entries": ["a"], "start": "a"}, "start= and entries="),
+    ({"entries": ["a", "a"]}, "entries names a skill twice"),
+    ({"entries": ["a"], "strictness": "rails"}, "under rails the model chooses nothing"),
+    ({"start": "a", "closeness": Closeness()}, "closeness says when classify= is sure"),
+    ({"start": "a", "decider": ScriptedModel()}, "the decider could never decide"),
+    ({"start": INTENTS, "classify": 7}, "a int scores nothing"),
+    ({"start": INTENTS, "classify": Scores(), "strictness": "rails", "decider": ScriptedModel()}, "could never decide"),
+]
+
+
+@pytest.mark.parametrize(("given", "told"), REFUSED, ids=[told for _, told in REFUSED])
+def test_a_beginning_that_contradicts_itself_is_refused(given: dict[str, Any], told: str) -> None:
+    """By what it is, whatever is checked."""
+    with pytest.raises(ConfigurationError, match=told):
+        SkillGraph([A, B, C], check="off", **given)
+
+
+@pytest.mark.parametrize("wrong", [{"near_tie": 1.0}, {"near_tie": -0.1}, {"menu": 0}, {"menu": 1.5}])
+def test_closeness_is_checked(wrong: dict[str, Any]) -> None:
+    """Bounds that would never, or always, be met."""
+    with pytest.raises(ConfigurationError, match="Closeness takes"):
+        Closeness(**wrong)
