@@ -58,7 +58,8 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
             expired=answer.expired,
         ), paused  # fmt: skip
     order = Order(
-        input=said, session=session, context=turn.context, above=turn.session, may_ask=can_ask(turn)
+        input=said, session=session, context=turn.context, above=turn.session, may_ask=can_ask(turn),
+        record=turn.record,
     )  # fmt: skip
     try:
         result = await take(agent.plan, order, turn.effects)

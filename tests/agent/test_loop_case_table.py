@@ -44,6 +44,7 @@ COVERED: dict[int, tuple[str, ...]] = {
     7: ("agent/test_declaring.py::test_a7_",),
     8: ("agent/test_declaring.py::test_a7_",),
     9: ("agent/test_declaring.py::test_a9_",),
+    10: ("honesty/test_self_explain.py::test_a10_",),
     11: ("turn/test_settle_and_watch.py::test_a11_",),
     12: ("governance/test_check_in.py::test_a12_",),
     13: ("governance/test_check_in.py::test_a13_",),
@@ -119,7 +120,6 @@ COVERED: dict[int, tuple[str, ...]] = {
 """Case to tests, as ``file::beginning of a name`` below ``tests/``."""
 
 LATER: dict[int, str] = {
-    10: "issue 6: self-explanation reserves tool names",
     52: "honesty: a result ceiling that refuses instead of cutting",
     55: "honesty: notes about repeated calls",
     56: "honesty: notes about repeated calls",
@@ -165,6 +165,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     157: ("governance/test_permissions.py::test_157_",),
     158: ("skills/test_taking_up.py::test_158_a_hidden", "skills/test_taking_up.py::test_158_a_list"),
     161: ("agent/test_loop_cases.py::test_161_",),
+    175: ("honesty/test_self_explain.py::test_175_",),
     166: (
         "skills/test_taking_up.py::test_166_a_skill",
         "skills/test_taking_up.py::test_166_a_name",
@@ -176,6 +177,8 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     179: ("memory/test_retrieve.py::test_m179_",),
     180: ("memory/test_memory.py::test_n180_",),
     181: ("agent/test_declaring.py::test_181_rounds",),
+    182: ("honesty/test_commentary.py::test_182_",),
+    183: ("honesty/test_commentary.py::test_183_", "honesty/test_status.py::test_183_"),
     184: ("agent/test_declaring.py::test_184_",),
     185: ("turn/test_mounting.py::test_185_", "skills/test_taking_up.py::test_185_"),
     186: ("turn/test_offers.py::test_186_", "skills/test_taking_up.py::test_186_scoped"),

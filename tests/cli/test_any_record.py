@@ -12,14 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onrecord.cli.record_file import exported, read_record
-from onrecord.cli.sentences import brief_of
 from onrecord.cli.sources import Held
 from onrecord.cli.terminal import Screen
 from onrecord.cli.timeline import turn_lines
 from onrecord.cli.unfolding import show_state, unfold
 from onrecord.cli.verify import checks
-from onrecord.cli.why import last_answer, why_lines
+from onrecord.cli.why import why_lines
 from onrecord.conversation.identity import SessionKey
+from onrecord.honesty.sentences import brief_of
+from onrecord.honesty.slices import last_answer
 from onrecord.record.entry import Body, Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.record.record import Record

@@ -15,8 +15,9 @@ from gates.report import ROOT
 from onrecord.agent import Agent
 from onrecord.cli.terminal import Screen
 from onrecord.cli.timeline import turn_lines
-from onrecord.cli.why import last_answer, why_lines
+from onrecord.cli.why import why_lines
 from onrecord.governance.rules import on_output
+from onrecord.honesty.slices import last_answer
 from onrecord.record.entry import kind_of
 from onrecord.record.record import Record
 from onrecord.stores.sqlite import SqliteStore

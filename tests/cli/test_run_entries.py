@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-from onrecord.cli.sentences import brief_of
 from onrecord.conversation.outgoing import Outcome
+from onrecord.honesty.sentences import brief_of
 from onrecord.record.entry import UnknownBody
 from onrecord.record.kinds import OutcomeFiled
 from tests.cli.agents import Cli

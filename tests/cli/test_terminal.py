@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
-from onrecord.cli.reply import Reply, call_text
+from onrecord.cli.reply import Reply
 from onrecord.cli.terminal import Keyboard, Screen, cut, plural, quoted, safe
 from onrecord.conversation.content import Citation, Mark
 from onrecord.conversation.outgoing import CallDelta, CitationDelta, MarkDelta, ReasoningDelta, SearchDelta, TextDelta
+from onrecord.honesty.sentences import call_text
 from onrecord.jsonio import dumps, loads
 from tests.cli.agents import Terminal
 

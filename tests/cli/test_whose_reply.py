@@ -9,11 +9,12 @@ from msgspec import Raw
 from msgspec.json import encode
 
 from onrecord import Agent
-from onrecord.cli.sentences import brief_of
 from onrecord.cli.terminal import Screen
-from onrecord.cli.why import last_answer, why_lines
+from onrecord.cli.why import why_lines
 from onrecord.conversation.usage import Usage
 from onrecord.governance.budget import Budget, Limit
+from onrecord.honesty.sentences import brief_of
+from onrecord.honesty.slices import last_answer
 from onrecord.models.fallback import Fallback
 from onrecord.models.model import ModelCard
 from onrecord.models.prices import Price, Prices

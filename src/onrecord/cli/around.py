@@ -10,12 +10,12 @@ from onrecord.cli.asking import ANSWER
 from onrecord.cli.hosted import shown_message
 from onrecord.cli.outcome_words import outcome_texts, why_unanswered
 from onrecord.cli.reply import Reply
-from onrecord.cli.sentences import answer_text
 from onrecord.cli.terminal import Screen, plural, quoted
 from onrecord.conversation.content import plain_text
 from onrecord.conversation.inputs import Answered, Said
 from onrecord.conversation.messages import AssistantMessage, UserMessage
 from onrecord.errors import OutputInvalid
+from onrecord.honesty.sentences import answer_text
 from onrecord.record.kinds import TextSaid, TurnInterrupted
 from onrecord.session.session import Session
 from onrecord.turn.result import TurnResult

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
-from onrecord.cli.reply import call_text
 from onrecord.cli.terminal import Screen, quoted
 from onrecord.conversation.inputs import Answered, AskField, Question
 from onrecord.errors import OnrecordError
+from onrecord.honesty.sentences import call_text
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.session.session import Session
 

@@ -153,7 +153,8 @@ def why(args: argparse.Namespace) -> int:
     """Prints why an entry is there."""
     from onrecord.cli.sources import held
     from onrecord.cli.terminal import Screen
-    from onrecord.cli.why import last_answer, why_lines
+    from onrecord.cli.why import why_lines
+    from onrecord.honesty.slices import last_answer
 
     session, which = args.session, args.which
     if which is None and session is not None and (session == "last" or session.isdecimal()):

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from onrecord.cli.terminal import Screen, cut
+from onrecord.cli.terminal import Screen
 from onrecord.conversation.outgoing import CallDelta, CitationDelta, Delta, MarkDelta, ReasoningDelta, TextDelta
-from onrecord.jsonio import Json, dumps
+from onrecord.honesty.sentences import call_text
 
-__all__ = ("Reply", "call_text")
-
-
-def call_text(name: str, args: Mapping[str, Json], limit: int = 0) -> str:
-    """A call as one would write it: ``price(city="Lisbon", nights=2)``."""
-    inside = ", ".join(f"{key}={dumps(value).decode()}" for key, value in args.items())
-    return f"{name}({cut(inside, limit)})"
+__all__ = ("Reply",)
 
 
 class Reply:

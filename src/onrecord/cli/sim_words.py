@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from onrecord.cli.sentences import input_text
 from onrecord.cli.simulated_time import SimulatedTime
 from onrecord.conversation.inputs import Input, Woke
 from onrecord.flows.keys import SILENCE, silence_parts, start_key
 from onrecord.flows.state import FlowState, Run
+from onrecord.honesty.sentences import input_text
 from onrecord.jsonio import Json, dumps
 from onrecord.session.inbox import Row
 

@@ -221,7 +221,8 @@ class Talk:
 
     def _explain(self, command: str, which: str) -> None:
         from onrecord.cli.timeline import turn_lines
-        from onrecord.cli.why import last_answer, why_lines
+        from onrecord.cli.why import why_lines
+        from onrecord.honesty.slices import last_answer
         from onrecord.record.record import Record
 
         async def whole() -> list[Entry]:

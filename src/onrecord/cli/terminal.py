@@ -9,6 +9,8 @@ import sys
 import textwrap
 from typing import TextIO
 
+from onrecord.conversation.short import cut, plural, quoted
+
 __all__ = ("Keyboard", "Screen", "cut", "name_shown", "plural", "quoted", "safe", "wide_enough")
 
 PIPE_COLUMNS = 160
@@ -28,26 +30,10 @@ def safe(text: str) -> str:
     return text if text.isascii() and text.isprintable() else text.translate(_ESCAPED)
 
 
-def cut(text: str, limit: int) -> str:
-    """The text in one line of at most ``limit`` characters; 0 is no limit."""
-    flat = " ".join(text.split())
-    return flat if limit <= 0 or len(flat) <= limit else f"{flat[: max(limit - 1, 1)].rstrip()}…"
-
-
-def quoted(text: str, limit: int = 0) -> str:
-    """The text in one line, in quotation marks."""
-    return f"“{cut(text, limit)}”"
-
-
 def name_shown(name: str, limit: int = 0) -> str:
     """A name made safe to print, in one line of at most ``limit`` characters; its line ends and tabs are shown."""
     shown = safe(name.replace("\n", r"\n").replace("\t", r"\t"))
     return shown if limit <= 0 or len(shown) <= limit else f"{shown[: limit - 1]}…"
-
-
-def plural(count: int, word: str, many: str = "") -> str:
-    """``1 entry``, ``2 entries``."""
-    return f"{count} {word if count == 1 else many or word + 's'}"
 
 
 def wide_enough(name: str, width: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from onrecord.cli.sentences import brief_of
 from onrecord.cli.terminal import Screen, cut, name_shown, plural, quoted, safe, wide_enough
+from onrecord.honesty.sentences import brief_of
 from onrecord.jsonio import Json
 from onrecord.record import kinds
 from onrecord.record.entry import Entry, kind_of

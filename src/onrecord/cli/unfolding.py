@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from onrecord.cli.failure import FAILED, OK
 from onrecord.cli.record_file import comparable
-from onrecord.cli.reply import call_text
 from onrecord.cli.sources import Held
 from onrecord.cli.terminal import Screen, cut, plural
 from onrecord.cli.verify import departures, erasures
@@ -12,6 +11,7 @@ from onrecord.conversation.conversation import units_of
 from onrecord.conversation.display import labelled
 from onrecord.conversation.messages import AssistantMessage, ContextMessage, Message, UserMessage
 from onrecord.conversation.render import context_text
+from onrecord.honesty.sentences import call_text
 from onrecord.jsonio import dumps
 from onrecord.session.session import Session
 from onrecord.session.walking import walk

@@ -2,65 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from onrecord.cli.reply import call_text
-from onrecord.cli.sentences import (
-    answer_text,
-    brief_of,
-    input_text,
-    replied_by,
-    reply_text,
-    result_text,
-    units_shown,
-)
 from onrecord.cli.terminal import Screen, cut, plural, quoted, safe
-from onrecord.conversation.inputs import Said
-from onrecord.conversation.messages import Round
+from onrecord.honesty.languages import english
+from onrecord.honesty.sentences import brief_of, replied_by, units_shown
+from onrecord.honesty.slices import slice_of
+from onrecord.honesty.templates import Teller
 from onrecord.record import kinds
-from onrecord.record.entry import Body, Entry, kind_of
+from onrecord.record.entry import Entry, kind_of
 from onrecord.record.record import Record
 
-__all__ = ("last_answer", "slice_of", "why_lines")
+__all__ = ("why_lines",)
+
+TELLER = Teller(english.IN_FULL, english.WORDS, app="Chatbot", limit=0)
+ANOTHER = Teller(english.ANOTHER_REPLIED, english.WORDS, app="Chatbot", limit=0)
 
 MOST_TOLD = 300
 """How many characters of a sentence are told; ``--full`` tells all."""
-
-
-def last_answer(record: Record[Any]) -> int | None:
-    """The number of the last thing the agent said; of the last entry where it never said anything."""
-    for entry in reversed(record.entries):
-        if isinstance(entry.body, kinds.TextSaid) and entry.body.side == "assistant":
-            return entry.seq
-    return record.entries[-1].seq if record.entries else None
-
-
-def slice_of(record: Record[Any], seq: int) -> tuple[Entry, ...]:
-    """The entries that led to this one, in order.
-
-    The chain of causes; where the turn had paused, also what led to the question; and what stood beside the chain and
-    had a say: every call of its rounds, what rules decided about them, about the input and about the answer.
-    """
-    chain = list(record.why(seq))
-    turn = record.turns()[chain[-1].turn]
-    while isinstance(chain[0].body, kinds.TurnResumed):
-        pauses = [e for e in turn if e.seq < chain[0].seq and isinstance(e.body, kinds.TurnPaused)]
-        if not pauses:
-            break
-        chain = [*record.why(pauses[-1].seq), *chain]
-    held = {entry.seq for entry in chain}
-    rounds = {e.body.round.id for e in chain if isinstance(e.body, (kinds.ModelReplied, kinds.RoundSettled))}
-    return tuple(e for e in turn if e.seq in held or (e.seq < seq and _takes_part(e, rounds)))
-
-
-def _takes_part(entry: Entry, rounds: set[str]) -> bool:
-    body = entry.body
-    if isinstance(body, (kinds.ToolStarted, kinds.ToolReturned)):
-        return body.round in rounds
-    if kind_of(body) == "cost.limit_hit":  # of a `Budget`, which may have ended the turn
-        return True
-    return isinstance(body, (kinds.VerdictFiled, kinds.ModelAttempted, kinds.ContextAdded, kinds.TurnInterrupted))
 
 
 def why_lines(record: Record[Any], seq: int, screen: Screen, *, whole: bool = False) -> Iterator[str]:
@@ -99,10 +59,9 @@ class _Telling:
             return self._requested(body)
         if isinstance(body, kinds.ToolReturned):
             self.fresh.append(body.name)
-        if isinstance(body, kinds.ModelReplied) and (by := replied_by(body.round)) not in self._names(body.round.id):
-            return [f"{by} replied in its place {_reply(body.round)}."]
-        tell = _SENTENCES.get(type(body))
-        return [tell(body) if tell is not None else f"{kind_of(body)}: {brief_of(body)}."]
+        if isinstance(body, kinds.ModelReplied) and replied_by(body.round) not in self._names(body.round.id):
+            return [ANOTHER.told(body)]
+        return [TELLER.told(body) or f"{kind_of(body)}: {brief_of(body)}."]
 
     def _names(self, round_id: str) -> tuple[str, ...]:
         """Who may reply without being named: whoever was asked, and somebody whom the record does not name."""
@@ -149,59 +108,3 @@ class _Telling:
             return [str(spec["name"]) for spec in loads(self.texts.get(digest) or "[]")]
         except (ValueError, TypeError, KeyError):
             return []
-
-
-def _returned(b: kinds.ToolReturned) -> str:
-    how = {
-        "returned": "returned",
-        "failed": "failed with",
-        "denied": "was denied; the model read",
-        "absent": "is not there, or found nothing:",
-        "invalid": "was not run, since its arguments are wrong:",
-        "not_run": "was not run:",
-        "partial": "returned in part",
-        "cancelled": "was cancelled:",
-    }.get(b.status, b.status)
-    return f"{b.name} {how} {result_text(b)}"
-
-
-def _verdict(b: kinds.VerdictFiled) -> str:
-    did = {"allow": "allowed", "deny": "denied", "ask": "wanted a person to decide about", "revise": "sent back",
-           "stop": "stopped the turn at"}[b.verdict]  # fmt: skip
-    what = {
-        "input": "the message", "request": "the request", "text": "the text", "reply": "the reply",
-        "before_tool": "the call", "after_tool": "what the call returned", "output": "the answer", "settle": "the end",
-    }.get(b.moment, b.moment)  # fmt: skip
-    changed = " and put another in its place" if b.verdict == "allow" and b.after and b.after != b.before else ""
-    return f"The rule {b.by} {did} {what}{changed}{f': {b.why}' if b.why else ''}."
-
-
-_SENTENCES: Mapping[type[Body], Callable[[Any], str]] = {
-    kinds.TurnOpened: lambda b: f"A turn of {b.agent or 'the agent'} began.",
-    kinds.TurnInput: lambda b: (
-        f"A person said {input_text(b.input)}."
-        if isinstance(b.input, Said)
-        else f"What came in: {input_text(b.input)}."
-    ),
-    kinds.TurnPaused: lambda b: f"{b.pending.question.by} asked a person: {quoted(b.pending.question.text)}",
-    kinds.TurnResumed: lambda b: f"The person answered: {answer_text(b.answer)}.",
-    kinds.ModelReplied: lambda b: f"It replied {_reply(b.round)}.",
-    kinds.RoundSettled: lambda b: f"The reply became {reply_text(b.round)}.",
-    kinds.ToolStarted: lambda b: f"{call_text(b.name, b.args)} ran.",
-    kinds.ToolReturned: _returned,
-    kinds.VerdictFiled: _verdict,
-    kinds.TextSaid: lambda b: (
-        f"{'A line that no model wrote was' if b.verbatim else 'That was'} said: {quoted(b.text)}"
-    ),
-    kinds.TurnClosed: lambda b: f"The turn was closed as {b.status}.",
-    kinds.TurnInterrupted: lambda b: f"The turn was interrupted: {brief_of(b)}.",
-    kinds.TurnFailed: lambda b: f"The turn failed: {brief_of(b)}.",
-    kinds.ContextAdded: lambda b: f"Context was added: {brief_of(b)}.",
-    kinds.Erased: lambda b: f"What stood here ({b.was}) was erased: {b.why}.",
-    kinds.ModelAttempted: lambda b: f"{brief_of(b)[:1].upper()}{brief_of(b)[1:]}.",
-}
-
-
-def _reply(settled: Round) -> str:
-    calls = {0: "", 1: "with a call: "}.get(len(settled.calls), "with calls: ")
-    return f"{calls}{reply_text(settled)}"

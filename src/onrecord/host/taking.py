@@ -189,6 +189,7 @@ async def _order(setup: Setup, running: Running, plan: Plan, base: Session | Non
         options=options, history=as_history(given.history if asked.history is None else asked.history),
         row=row.key, number=row.n, attempt=row.attempt, emit=draft.add, began=running.began,
         interrupted=running.due_interruption(base), was_read=lambda: draft.was_read, may_retry=bool(setup.retry),
+        record=setup.store.entries,
     )  # fmt: skip
 
 

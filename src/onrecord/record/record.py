@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
 
+from onrecord.conversation.identity import SessionKey
 from onrecord.errors import UsageError
 from onrecord.record.entry import Entry
 
-__all__ = ("Record",)
+__all__ = ("Entries", "Record")
 
 S = TypeVar("S")
+
+
+class Entries(Protocol):
+    """Reads a session's stored entries in order, from behind ``after``; a store's ``entries`` is one."""
+
+    def __call__(self, key: SessionKey, /, *, after: int = -1) -> AsyncGenerator[Entry, None]: ...
 
 
 class Record(Generic[S]):

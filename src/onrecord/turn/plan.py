@@ -191,6 +191,7 @@ def compile_plan(
     for feature, side in sourced(features):
         mounted.append((feature.name, hooks_of(feature, feature.name, plan.spec)))
         sides.append(side)
+    _check_single(mounted, sides)
     register_tools(plan, _tools(tools, mounted, sides))
     if armed := _armed(plan, features):
         mounted += armed
@@ -276,17 +277,13 @@ def _check_single(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) ->
             )
     slot = SLOTS["request"]["WINDOW"]
     windows = [(n, side) for n, h, side in placed if h.on_request is not None and h.order.get("request") == slot]
-    if len(windows) > 1:
-        (one, by_one), (other, by_other), *_ = windows
-        raise FeatureConflict(
-            f"only one feature can hold the window; found {one!r} and {other!r}, of {by_one} and of {by_other}"
-        )
     thinking = [(n, side) for n, h, side in placed if h.on_thinking is not None]
-    if len(thinking) > 1:
-        (one, by_one), (other, by_other), *_ = thinking
-        raise FeatureConflict(
-            f"only one feature rewrites thinking; found {one!r} and {other!r}, of {by_one} and of {by_other}"
-        )
+    for what, found in (("can hold the window", windows), ("rewrites thinking", thinking)):
+        if len(found) > 1:
+            (one, by_one), (other, by_other), *_ = found
+            raise FeatureConflict(
+                f"only one feature {what}; found {one!r} and {other!r}, of {by_one} and of {by_other}"
+            )
 
 
 def _tools(

@@ -45,6 +45,7 @@ from onrecord.record.kinds import (
     TurnResumed,
     WakeDisarmed,
 )
+from onrecord.record.record import Entries
 from onrecord.session.session import Session, resumed
 from onrecord.turn import watching
 from onrecord.turn.answering import answer_of
@@ -73,7 +74,8 @@ class Order(Struct, frozen=True, kw_only=True):
     ``attempt`` is the take's number. ``emit`` gets the live deltas, ``began`` the running `Turn`. ``above`` is the
     session whose turn asks for this one: a new session below it belongs to the same person. ``interrupted`` ends the
     take once the input is admitted. ``was_read`` says whether anybody read what was emitted (None: yes, if there is an
-    ``emit``); only that counts as shown. Without ``may_retry`` a model that failed ends the take for good.
+    ``emit``); only that counts as shown. Without ``may_retry`` a model that failed ends the take for good. ``record``
+    reads what is stored of sessions, where somebody stores them.
     """
 
     input: Input
@@ -91,6 +93,7 @@ class Order(Struct, frozen=True, kw_only=True):
     interrupted: Interruption | None = None
     was_read: Callable[[], bool] | None = None
     may_retry: bool = True
+    record: Entries | None = None
 
 
 async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
@@ -190,7 +193,7 @@ def _open(
         id=turn_id(base.key, row, number) if resumes is None else resumes.turn,
         input=input if resumes is None else resumes.input, context=order.context, options=options, emit=order.emit,
     )  # fmt: skip
-    turn.may_ask = order.may_ask
+    turn.may_ask, turn.record = order.may_ask, order.record
     if isinstance(turn.input, Said):
         turn.speaks = turn.input.speaks
     if order.history is not None:

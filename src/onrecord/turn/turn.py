@@ -21,6 +21,7 @@ from onrecord.models.request import Request, Shape
 from onrecord.record.entry import Body, Entry
 from onrecord.record.fold import Fold
 from onrecord.record.kinds import Pending
+from onrecord.record.record import Entries
 from onrecord.session.folding import Working, apply
 from onrecord.session.session import Session
 from onrecord.timing import whole_ms
@@ -48,17 +49,20 @@ class Turn:
     """One take of one turn: mutable, with one owner. Features and directors read it and write through its methods.
 
     ``answer`` is the answer that this take resumes with, for the whole take; ``resumed`` the same for whoever asked,
-    read once. ``rounds`` are the rounds of the take so far, ``request`` the last request.
+    read once. ``rounds`` are the rounds of the take so far, ``request`` the last request. ``record`` reads what is
+    stored of sessions; None where nobody stores them.
     """
 
+    record: Entries | None
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
         "_now", "admitted", "answer", "apart", "asks", "cause", "children", "context", "cut", "disarmed", "done",
         "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id", "ids", "ignored", "input",
         "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit", "lines", "llm_calls", "looking",
         "may_ask", "messages", "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending",
-        "plan", "private", "question", "request", "resumed", "resuming", "revised", "session", "shape", "shielded",
-        "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "tools", "usage", "values",
+        "plan", "private", "question", "record", "request", "resumed", "resuming", "revised", "session", "shape",
+        "shielded", "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "tools", "usage",
+        "values",
         "wakes", "working",
     )  # fmt: skip
 
@@ -76,7 +80,7 @@ class Turn:
         self.model: Model = cast(Model, plan.model)
         self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
-        self.may_ask = True
+        self.may_ask, self.record = True, None
         # What this take leaves behind.
         self.entries: list[Entry] = []
         self.messages: list[Outgoing] = []

@@ -7,20 +7,34 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from onrecord.cli.reply import call_text
-from onrecord.cli.terminal import plural, quoted
 from onrecord.conversation.content import plain_text
 from onrecord.conversation.display import labelled
 from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started
 from onrecord.conversation.messages import Round
+from onrecord.conversation.short import cut, plural, quoted
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.record import kinds
 from onrecord.record.entry import Body, UnknownBody, kind_of
 from onrecord.session.erasure import reason_of
 
 __all__ = (
-    "answer_text", "brief_of", "input_text", "replied_by", "reply_text", "request_text", "result_text", "units_shown",
-)  # fmt: skip
+    "answer_text",
+    "brief_of",
+    "call_text",
+    "input_text",
+    "json_of",
+    "replied_by",
+    "reply_text",
+    "request_text",
+    "result_text",
+    "units_shown",
+)
+
+
+def call_text(name: str, args: Mapping[str, Json], limit: int = 0) -> str:
+    """A call as one would write it: ``price(city="Lisbon", nights=2)``."""
+    inside = ", ".join(f"{key}={dumps(value).decode()}" for key, value in args.items())
+    return f"{name}({cut(inside, limit)})"
 
 
 def brief_of(body: Body) -> str:
@@ -73,7 +87,7 @@ def replied_by(settled: Round) -> str:
 
     Of models that stand in for each other it may be another one than the first, which the request names.
     """
-    held = _read(settled.use.scope.encode()) if settled.use is not None and settled.use.scope else None
+    held = json_of(settled.use.scope.encode()) if settled.use is not None and settled.use.scope else None
     return f"{held[0]}:{held[2]}" if isinstance(held, list) and len(held) == 4 else ""
 
 
@@ -152,7 +166,7 @@ def _outcome(b: kinds.OutcomeFiled) -> str:
 
 def _run(b: Body) -> str:
     """An entry of flows: which run it is about, and where that stands or why it ended. Empty for other fields."""
-    told: Any = _read(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
+    told: Any = json_of(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
     run = told.get("run") if isinstance(told, Mapping) else None
     if isinstance(run, str):
         return f"{run} {told.get('reason') or ''}".rstrip()
@@ -168,7 +182,7 @@ _ABORT = {"abort": "no further call is made", "warn": "only told"}
 
 def _cost(b: Body) -> str:
     """An entry of a budget: what was spent so far, or which limit was crossed. Empty for other fields."""
-    told: Any = _read(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
+    told: Any = json_of(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
     match told:
         case {"what": str(what), "per": str(per), "limit": limit, "actual": actual, "action": str(action)}:
             return f"{what} of the {per}: {actual} is more than {limit}; {_ABORT.get(action, action)}"
@@ -180,7 +194,8 @@ def _cost(b: Body) -> str:
     return ""
 
 
-def _read(raw: bytes) -> Json:
+def json_of(raw: bytes) -> Json:
+    """What stands in a body that nothing here declares; None when it cannot be read."""
     try:
         return loads(raw)
     except (ValueError, RecursionError):
