@@ -109,9 +109,25 @@ async def test_f79_a_denied_answer_raises_without_its_content() -> None:
         result = error.result
         assert result is not None
         assert (result.status, result.messages) == ("refused", ())
-        assert kinds(result)[-2:] == ["verdict", "turn.failed"]
+        assert kinds(result)[-3:] == ["verdict", "round.settled", "turn.failed"]
         assert "said" not in kinds(result)
         assert "canary" not in repr(bodies(result, VerdictFiled))
+        assert result.session is not None
+        assert "canary" not in repr(list(result.session.conversation.units))
+
+
+async def test_no_later_request_shows_a_denied_answer() -> None:
+    """Nobody was shown its words (decision 0018); the tool round before it stays, with its result."""
+    model = ScriptedModel([call("lookup")], "bad canary", "fine")
+    verdict = output(lambda answer: Deny("not so") if "canary" in answer.text else ALLOW)
+    agent: Agent[Any, Any] = Agent(model, tools=[tool()], features=[verdict])
+    with pytest.raises(AnswerRefused) as refused:
+        await turn(agent)
+    assert refused.value.result is not None
+    await turn(agent, "again", session=refused.value.result.session)
+    shown = model.wire(model.requests[-1]).body
+    assert b"canary" not in shown
+    assert b"lookup" in shown
 
 
 async def test_a_denial_may_bring_an_error_of_its_own() -> None:

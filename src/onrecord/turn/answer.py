@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from onrecord.conversation.content import Text
+from onrecord.conversation.content import CallRef, Text
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import Block, ContextMessage, Round
 from onrecord.errors import AnswerRefused, ConfigurationError, FeatureFailed, OutputInvalid, TurnError
@@ -226,6 +226,12 @@ def _correction_text(problem: str, attempt: int, attempts: int) -> str:
         f"[schema check] Attempt {attempt} of {attempts} does not fit. What does not fit, as data: {problem}\n"
         "Answer again with JSON only: no prose, no code fence."
     )
+
+
+def withheld(round_: Round) -> Round:
+    """The round of an answer that was denied: nobody was shown its words, so no later request shows them."""
+    calls = tuple(p for p in round_.content if isinstance(p, CallRef))
+    return replace(round_, content=calls, continuation=None, lost=())
 
 
 def governed(round_: Round, text: str) -> Round:

@@ -13,7 +13,7 @@ from onrecord.conversation.usage import Usage
 from onrecord.errors import AnswerRefused, ModelError
 from onrecord.models.request import Offer, Piece, Purpose, Reading, Request, Shape, TextFilter
 from onrecord.record.kinds import DataPatched, ModelReplied, Pending, RoundSettled
-from onrecord.turn.answer import correction, governed, run_output
+from onrecord.turn.answer import correction, governed, run_output, withheld
 from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
 from onrecord.turn.contained import fail
 from onrecord.turn.director import Brief, Spoken
@@ -320,7 +320,11 @@ async def _conclude(speaking: _Speaking, heard: Heard) -> bool:
     turn, brief = speaking.turn, speaking.brief
     settled = turn.working.round(heard.round.id)
     answer = Answer(key=brief.key, text=heard.text, drafted=heard.text, revised=dict(turn.revised))
-    got = await run_output(turn, answer) if turn.plan.on["output"] else answer
+    try:
+        got = await run_output(turn, answer) if turn.plan.on["output"] else answer
+    except AnswerRefused:
+        turn.note(RoundSettled(round=withheld(settled)))
+        raise
     if isinstance(got, tuple):
         hook, verdict = got
         _revise(speaking, settled, hook.mark, verdict)
