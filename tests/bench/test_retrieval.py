@@ -8,7 +8,6 @@ import pytest
 from benchmarks import retrieval
 from benchmarks.in_process import Row
 from tests.bench.test_flows import show
-from tests.memory.files import retrieval_extra
 
 pytestmark = pytest.mark.bench
 
@@ -30,7 +29,6 @@ def figures(request: pytest.FixtureRequest) -> Mapping[str, Row]:
     return best
 
 
-@retrieval_extra
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", retrieval.BUDGETS)
 def test_a_search_costs_no_more_than_its_budget(name: str, figures: Mapping[str, Row]) -> None:

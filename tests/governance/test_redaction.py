@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ from tests.turn.pausing.asking import answered, asks
 
 pytestmark = pytest.mark.unit
 
+AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 CARD = re.compile(r"\b\d{4} \d{4}\b")
 
 
@@ -222,3 +224,24 @@ def test_a_redaction_that_does_nothing_is_refused(given: dict[str, Any], problem
         Redaction(**given)
     with pytest.raises((ConfigurationError, FeatureConflict)):
         Agent(ScriptedModel(), features=[Redaction(), Redaction(texts=False)])
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves"),
+    [
+        ('{"city":"Rome","card":"4111 x"', '{"city":"Rome","card":"[x]"'),
+        ('{"city":"Rome","card": "4111', '{"city":"Rome","card": "[x]"'),
+        (r'{"card":"4\"11","city":"Ro', '{"card":"[x]","city":"Ro'),
+        ('{"card":4111,"city":"Ro', '{"card":"[x]","city":"Ro'),
+        ('{"Card":{"number":"4111","more":[1', '{"Card":"[x]"'),
+        ("[Context] no card at hand", "[Context] no card at hand"),
+    ],
+)
+def test_json_that_was_cut_short_has_names_too(text: str, leaves: str) -> None:
+    """A result that a ceiling cut is no JSON any more, and what has to go may stand in what is left of it."""
+    redaction = Redaction(names=["card"], word="[x]")
+    held = TurnInput(input=Said(text), now=AT)
+    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    assert isinstance(body, TurnInput)
+    assert isinstance(body.input, Said)
+    assert body.input.content == leaves

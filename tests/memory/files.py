@@ -1,21 +1,10 @@
-"""Files as these tests need them: PDF written by hand, and libraries that may not be here."""
+"""Files as these tests need them: PDF written by hand."""
 
 from __future__ import annotations
 
 import zlib
-from importlib.util import find_spec
 
-import pytest
-
-__all__ = ("documents_extra", "pdf", "retrieval_extra")
-
-documents_extra = pytest.mark.skipif(
-    find_spec("pypdf") is None or find_spec("selectolax") is None,
-    reason="needs the libraries of the extra 'documents': pip install 'onrecord[documents]'",
-)
-retrieval_extra = pytest.mark.skipif(
-    find_spec("numpy") is None, reason="needs numpy, of the extra 'retrieval': pip install 'onrecord[retrieval]'"
-)
+__all__ = ("pdf",)
 
 
 def pdf(*pages: str, title: str = "", content: bytes | None = None) -> bytes:

@@ -16,7 +16,6 @@ from onrecord.memory.keyword_index import MOST, KeywordIndex
 from onrecord.memory.loaders import markdown_document
 from onrecord.memory.terms import terms
 from onrecord.memory.vector_index import matrix_of
-from tests.memory.files import retrieval_extra
 
 pytestmark = pytest.mark.unit
 
@@ -125,7 +124,6 @@ async def test_an_empty_corpus_finds_nothing() -> None:
 # ---- vectors ---------------------------------------------------------------------------------------------------------
 
 
-@retrieval_extra
 async def test_both_rankings_are_fused() -> None:
     """What stands high in both comes first; each alone may be asked for."""
     corpus = await Corpus.of([GUIDE, RULES], splitter=by_heading(40), embedder=HashingEmbedder())
@@ -140,7 +138,6 @@ async def test_both_rankings_are_fused() -> None:
     assert await corpus.search(" ", mode="vector") == []
 
 
-@retrieval_extra
 async def test_what_has_not_changed_is_not_embedded_again() -> None:
     """By its text, wherever it stands now; what is gone is gone."""
     one = Counting()
@@ -158,7 +155,6 @@ async def test_what_has_not_changed_is_not_embedded_again() -> None:
     assert again.indexed.reused == 0
 
 
-@retrieval_extra
 async def test_m142_vectors_of_another_length_are_refused() -> None:
     """Case 142: a question is not compared with what cannot be compared with it."""
     one = Counting()
@@ -170,7 +166,6 @@ async def test_m142_vectors_of_another_length_are_refused() -> None:
     assert "counting@64" in str(told.value)
 
 
-@retrieval_extra
 async def test_it_is_kept_as_bytes() -> None:
     """With its vectors, which belong to an embedder of one name; without one it is words."""
     one = Counting()
@@ -191,7 +186,6 @@ async def test_it_is_kept_as_bytes() -> None:
             Corpus.from_bytes(broken)
 
 
-@retrieval_extra
 async def test_a_failing_embedder_leaves_no_half_of_a_corpus() -> None:
     """Its error goes through, as it is."""
 
@@ -206,7 +200,6 @@ async def test_a_failing_embedder_leaves_no_half_of_a_corpus() -> None:
         await Corpus.of(many, splitter=whole, embedder=Failing())
 
 
-@retrieval_extra
 @pytest.mark.parametrize(
     "vectors",
     [[[1.0], [1.0, 2.0]], [[float("nan")]] * 2, [[]] * 2, [["a"]] * 2, [[1.0]], [], [[1.0]] * 3],
@@ -223,7 +216,6 @@ async def test_an_embedder_that_gives_something_else_is_told(vectors: Any) -> No
         await Corpus.of([Document("a", "x"), Document("b", "y")], splitter=whole, embedder=Odd())
 
 
-@retrieval_extra
 def test_nearest_are_by_cosine() -> None:
     """Exact, ties in order, and a text without a vector is near to nothing."""
     index = NumpyIndex(matrix_of([[1, 0], [3, 3], [0, 2], [0, 0], [5, 0]]))
@@ -232,13 +224,9 @@ def test_nearest_are_by_cosine() -> None:
     assert index.nearest([1, 0], 0) == []
 
 
-@retrieval_extra
 async def test_a_graph_of_neighbours_finds_the_same() -> None:
-    """Where the extra ``usearch`` is installed."""
-    try:
-        graph = await Corpus.of([GUIDE, RULES], splitter=by_heading(40), embedder=HashingEmbedder(), index=UsearchIndex)
-    except MissingDependency:
-        pytest.skip("needs usearch: pip install 'onrecord[usearch]'")
+    """Over a few passages the approximate search misses none."""
+    graph = await Corpus.of([GUIDE, RULES], splitter=by_heading(40), embedder=HashingEmbedder(), index=UsearchIndex)
     exact = await Corpus.of([GUIDE, RULES], splitter=by_heading(40), embedder=HashingEmbedder())
     for query in ("parking", "dogs", "when is breakfast"):
         assert (await ids(graph, query))[0] == (await ids(exact, query))[0]

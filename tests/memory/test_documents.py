@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from onrecord.memory import Document, Heading, document_id, load, load_folder, p
 from onrecord.memory.html_text import html_document
 from onrecord.memory.loaders import LARGEST, markdown_document, text_document
 from onrecord.memory.pdf_text import pdf_document
-from tests.memory.files import documents_extra, pdf
+from tests.memory.files import pdf
 
 pytestmark = pytest.mark.integration
 
@@ -46,7 +48,6 @@ def test_markdown_keeps_its_text_and_tells_its_headings() -> None:
     assert document.title == "Top"
 
 
-@documents_extra
 def test_html_is_what_a_page_shows() -> None:
     """Blocks on lines of their own, headings at their places, nothing of scripts, styles and menus."""
     page = """<!doctype html><title>Refunds &amp; fees</title><style>p{}</style><nav>Menu</nav>
@@ -62,7 +63,6 @@ def test_html_is_what_a_page_shows() -> None:
     assert html_document(b"", "x").text == ""
 
 
-@documents_extra
 def test_pdf_is_text_with_pages() -> None:
     """Each passage can say which page it is on."""
     document = pdf_document(pdf("First page", "Second (page)", title="A file"), "f.pdf")
@@ -71,7 +71,6 @@ def test_pdf_is_text_with_pages() -> None:
     assert [document.page_at(document.text.index(word)) for word in ("First", "Second")] == [1, 2]
 
 
-@documents_extra
 @pytest.mark.parametrize(("limit", "most"), [("MOST_PAGES", 1), ("MOST_CHARS", 10)])
 def test_a_pdf_that_unfolds_into_too_much_is_refused(limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its own size."""
@@ -80,7 +79,6 @@ def test_a_pdf_that_unfolds_into_too_much_is_refused(limit: str, most: int, monk
         pdf_document(pdf("one page", "two pages"), "f.pdf")
 
 
-@documents_extra
 def test_an_encrypted_pdf_is_told() -> None:
     """One that opens without a password is read."""
     import pypdf
@@ -97,7 +95,6 @@ def test_an_encrypted_pdf_is_told() -> None:
                 pdf_document(written.getvalue(), "f.pdf")
 
 
-@documents_extra
 def test_a_folder_is_read_in_order(tmp_path: Path) -> None:
     """Known endings only, no hidden files, no links; ids are paths below it."""
     for name, data in {
@@ -187,10 +184,22 @@ def test_headings_say_where_a_place_is() -> None:
     assert document.page_at(3) is None
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read anything")
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Without the rights of root, who may read anything."""
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX permissions")
 def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
     """As any other."""
     (tmp_path / "a.txt").write_bytes(b"x")
     (tmp_path / "a.txt").chmod(0)
-    with pytest.raises(DocumentInvalid, match="PermissionError"):
+    with as_nobody(), pytest.raises(DocumentInvalid, match="PermissionError"):
         load(tmp_path / "a.txt")

@@ -13,7 +13,6 @@ from onrecord.memory import Corpus, Document, whole
 from onrecord.net.transport import close
 from onrecord.providers.api_keys import Key
 from onrecord.providers.openai_compatible import HttpEmbedder, embedder_named, embeddings
-from tests.memory.files import retrieval_extra
 from tests.net.loopback import Loopback, Peer, Script, serving
 
 pytestmark = pytest.mark.integration
@@ -158,7 +157,6 @@ async def test_vectors_of_several_lengths_are_refused() -> None:
         await close()
 
 
-@retrieval_extra
 async def test_a_corpus_is_made_through_it() -> None:
     """From end to end, in batches of sixty-four."""
     async with serving(in_turn(lengths)) as server:

@@ -14,7 +14,7 @@ from onrecord.memory import Document, by_heading
 from onrecord.memory.html_text import html_document
 from onrecord.memory.loaders import markdown_document, text_document
 from onrecord.memory.pdf_text import pdf_document
-from tests.memory.files import documents_extra, pdf
+from tests.memory.files import pdf
 
 pytestmark = pytest.mark.integration
 
@@ -60,7 +60,6 @@ def read(loader: Callable[[bytes, str], Document], data: bytes) -> Document | No
     return made
 
 
-@documents_extra
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_of_strangers(name: str) -> None:
     """What is nested beyond reason is refused before it is parsed."""
@@ -109,7 +108,6 @@ FILES: dict[str, bytes] = {
 }
 
 
-@documents_extra
 @pytest.mark.parametrize("name", FILES)
 def test_pdf_files_of_strangers(name: str) -> None:
     """Most are refused; one whose damage can be passed over is read."""
@@ -124,7 +122,6 @@ def test_pdf_files_of_strangers(name: str) -> None:
         }
 
 
-@documents_extra
 def test_damaged_files_end_in_one_kind_of_error() -> None:
     """Bytes changed at random: a document, or DocumentInvalid."""
     whole, chance = pdf("one page", "another page", title="t"), random.Random(7)  # noqa: S311 - the same damage each time

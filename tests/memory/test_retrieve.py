@@ -19,7 +19,6 @@ from onrecord.memory.retrieve import HEADER
 from onrecord.memory.strategies import Recent
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool
-from tests.memory.files import retrieval_extra
 from tests.memory.remembering import kept_by, recalled_in, session, shown_data, told
 
 pytestmark = pytest.mark.unit
@@ -73,7 +72,6 @@ async def test_m142_retrieval_writes_nothing() -> None:
     assert kept_by(result) == []
 
 
-@retrieval_extra
 async def test_m142_vectors_of_another_length_fail_the_turn() -> None:
     """Case 142: a corpus and an embedder that do not fit are a mistake, not a matter of ranking."""
 
@@ -157,7 +155,6 @@ async def test_each_tenant_has_a_corpus() -> None:
     assert shown["c"] == ""
 
 
-@retrieval_extra
 async def test_passages_below_a_threshold_are_not_shown() -> None:
     """By cosine; the record says which."""
     corpus = await corpus_of(embedder=HashingEmbedder())
@@ -175,7 +172,6 @@ async def test_what_does_not_fit_is_left_out_and_named() -> None:
     assert [(one.id, one.why) for one in recalled_in(result)[0].rejected] == [("book.pdf#2", "over-budget")]
 
 
-@retrieval_extra
 @pytest.mark.parametrize("mode", [None, "vector"])
 async def test_an_embedder_that_fails_leaves_words(mode: Any) -> None:
     """The turn goes on, and the record says what was missed; with vectors alone there is nothing."""

@@ -316,3 +316,18 @@ async def test_waits_that_rules_ask_for_use_up_none_of_the_usual_ones() -> None:
     model = Failing("a", [BUSY])
     _, problem = await drained(Reliable(model, rules=[at_once], sleep=clock.sleep, clock=clock))
     assert (problem, clock.slept, len(model.asked)) == (BUSY, [0.0, 3.0, 6.0, 12.0], 5)
+
+
+async def test_a_rule_that_raises_is_told_and_does_not_hold(caplog: pytest.LogCaptureFixture) -> None:
+    """One that is broken would look like one that was not needed. What it raised may quote the request."""
+
+    def broken(scope: CallScope) -> str:
+        raise ValueError("canary")
+
+    model = Failing("a", [BUSY], says("hi"))
+    rules = (CallRule(when=broken, then="fail_fast", label="broken"), always("retry", feedback=broken))
+    out, problem = await drained(Reliable(model, rules=rules, waits_s=()))
+    assert (problem, text_of(out)) == (None, "hi")
+    assert "when of the call rule 'broken' raised ValueError" in caplog.text
+    assert "feedback of the call rule 'retry' raised ValueError" in caplog.text
+    assert "canary" not in caplog.text

@@ -203,8 +203,8 @@ async def test_the_last_error_is_raised_when_all_were_asked() -> None:
     ]  # fmt: skip
 
 
-async def test_who_listens_hears_of_each_model_that_is_left_alone() -> None:
-    """And decides nothing, whatever it raises."""
+async def test_who_listens_hears_of_each_model_that_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """And decides nothing, whatever it raises; that is told."""
     clock, heard = Clock(), list[tuple[str, str, float]]()
 
     def listen(name: str, problem: ModelError, seconds: float) -> None:
@@ -214,6 +214,7 @@ async def test_who_listens_hears_of_each_model_that_is_left_alone() -> None:
     model = fallback(Failing("a", [error("auth")]), Failing("b", says("hi")), clock=clock, on_cooldown=listen)
     assert text_of((await drained(model))[0]) == "hi"
     assert heard == [("a:m", "auth", 3600.0)]
+    assert "on_cooldown raised RuntimeError" in caplog.text
 
 
 async def test_cooldowns_can_be_laid_over_the_usual_ones() -> None:

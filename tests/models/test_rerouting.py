@@ -151,15 +151,17 @@ async def test_what_no_model_can_carry_is_refused_in_the_first_one_s_words(wrapp
     assert [issue.what for issue in model.wire(request(user("q"))).issues] == ["video"]
 
 
-async def test_a_model_that_cannot_write_a_request_down_is_passed_over() -> None:
-    """Its exception is its own."""
+async def test_a_model_that_cannot_write_a_request_down_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    """Its exception is its own, and is told without its words, which may quote the request."""
 
     class Broken(Failing):
         def wire(self, asked: Request, /) -> Any:
-            raise ValueError("broken")
+            raise ValueError("canary")
 
     out, _ = await drained(Reliable(Failing("a", [BUSY]), Broken("b"), Failing("c", says("hi")), waits_s=()))
     assert text_of(out) == "hi"
+    assert "a request was not sent to b:m: model 'b:m' raised ValueError" in caplog.text
+    assert "canary" not in caplog.text
 
 
 async def test_nested_wrappers_find_the_model_that_fits() -> None:

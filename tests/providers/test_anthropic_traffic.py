@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,12 +17,11 @@ from tests.models.requests import native, request, said, settled, user
 from tests.net.loopback import Peer, serving
 from tests.providers.anthropic_requests import check_rules, projection
 from tests.providers.anthropic_server import ask, model_at
+from tests.providers.wires import TRAFFIC, needs_traffic
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("ONRECORD_SHARED") or ROOT.parent / "shared")
-TRAFFIC = SHARED / "data" / "traffic" / "anthropic"
+HERE = TRAFFIC / "anthropic"
 
 
 class Recorded(NamedTuple):
@@ -38,15 +35,12 @@ def recorded() -> list[Recorded]:
     """All recorded exchanges of the protocol."""
     return [
         Recorded(file.stem, held["response"].encode())
-        for file in sorted(TRAFFIC.glob("*.json"))
+        for file in sorted(HERE.glob("*.json"))
         for held in json.loads(file.read_text(encoding="utf-8"))
     ]
 
 
 RECORDED = recorded()
-needs_traffic = pytest.mark.skipif(
-    not RECORDED, reason="no recorded traffic: set ONRECORD_SHARED to the folder that has data/traffic in it"
-)
 each_recorded = pytest.mark.parametrize("one", RECORDED, ids=[one.name for one in RECORDED])
 
 

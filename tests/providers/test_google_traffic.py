@@ -15,7 +15,7 @@ from onrecord.providers.google.cards import PROTOCOL, google_card
 from onrecord.providers.google.parse import Parser
 from onrecord.providers.google.project import GoogleProjection
 from tests.models.requests import request, said, system, user
-from tests.providers.wires import TRAFFIC
+from tests.providers.wires import TRAFFIC, needs_traffic
 
 pytestmark = pytest.mark.integration
 
@@ -24,9 +24,6 @@ RECORDED: dict[str, Any] = {
     for file in sorted((TRAFFIC / "google").glob("*.json"))
     for n, held in enumerate(json.loads(file.read_text(encoding="utf-8")))
 }
-needs_traffic = pytest.mark.skipif(
-    not RECORDED, reason="no recorded traffic: set ONRECORD_SHARED to the folder that has data/traffic in it"
-)
 
 
 class Fact(NamedTuple):

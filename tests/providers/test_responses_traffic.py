@@ -18,13 +18,20 @@ from onrecord.net.sse import EventParser
 from onrecord.providers.openai_responses.client import openai_responses
 from onrecord.providers.openai_responses.parse import Parser
 from tests.net.loopback import Peer, serving
-from tests.providers.wires import RESPONSES, TRAFFIC, Heard, Recorded, by_model, by_parser, events_of, heard
+from tests.providers.wires import (
+    RESPONSES,
+    TRAFFIC,
+    Heard,
+    Recorded,
+    by_model,
+    by_parser,
+    events_of,
+    heard,
+    needs_traffic,
+)  # fmt: skip
 
 STREAMS = RESPONSES.recorded()
 each_stream = pytest.mark.parametrize("one", STREAMS, ids=[one.name for one in STREAMS])
-needs_traffic = pytest.mark.skipif(
-    not STREAMS, reason="no recorded traffic: set ONRECORD_SHARED to the folder that has data/traffic in it"
-)
 pytestmark = [pytest.mark.integration, needs_traffic]
 
 

@@ -179,6 +179,8 @@ WIRES: tuple[Wire, ...] = (CHAT, RESPONSES, MESSAGES, GOOGLE)
 RECORDED = [one for wire in WIRES for one in wire.recorded()]
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=[wire.name for wire in WIRES])
 each_recorded = pytest.mark.parametrize("one", RECORDED, ids=[one.name for one in RECORDED])
+if os.environ.get("ONRECORD_SHARED") and not RECORDED:
+    raise FileNotFoundError(f"ONRECORD_SHARED names a folder without data/traffic: {SHARED}")
 needs_traffic = pytest.mark.skipif(
     not RECORDED, reason="no recorded traffic: set ONRECORD_SHARED to the folder that has data/traffic in it"
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct
@@ -141,33 +142,41 @@ class Credentials(Struct, frozen=True):
         return "credentials"
 
     def hooks(self, spec: AgentSpec) -> Hooks:
-        if self.source is None:
+        source = self.source
+        if source is None:
             raise ConfigurationError(
                 "a tool needs a credential, and nothing issues any", hint="features=[Credentials(your_source)]"
             )
         return Hooks(
-            before_tool=self._lend, after_tool=_taken_out, bodies=(CredentialSettled,), built=_check_needed,
+            before_tool=partial(self._lend, source), after_tool=_taken_out, bodies=(CredentialSettled,),
+            built=_check_needed,
             order={"before_tool": SLOTS["before_tool"]["CREDENTIALS"], "after_tool": SLOTS["after_tool"]["CEILING"]},
             keeps_text=False, alone=True,
         )  # fmt: skip
 
-    async def _lend(self, turn: Turn, call: ToolCall) -> Allow[Any] | Deny | Ask:
+    async def _lend(self, source: CredentialSource, turn: Turn, call: ToolCall) -> Allow[Any] | Deny | Ask:
         tool = turn.tools.get(call.name)
         answered = turn.resumed is not None
         for need in () if tool is None else tool.traits:
             if isinstance(need, NeedsCredential):
-                refused = await self._one(turn, call, need, answered=answered)
+                wanted = Wanted(service=need.service, scopes=need.scopes, identity=turn.session.owner, tool=call.name)
+                refused = await self._one(partial(source, wanted), turn, call, need, answered=answered)
                 if refused is not None:
                     return refused
         return ALLOW
 
-    async def _one(self, turn: Turn, call: ToolCall, need: NeedsCredential, *, answered: bool) -> Deny | Ask | None:
+    async def _one(
+        self,
+        issued: Callable[[], Awaitable[object]],
+        turn: Turn,
+        call: ToolCall,
+        need: NeedsCredential,
+        *,
+        answered: bool,
+    ) -> Deny | Ask | None:
         settled = CredentialSettled(service=need.service, tool=call.name, scopes=need.scopes, outcome="failed")
         try:
-            assert self.source is not None  # noqa: S101 - for the type checker: `hooks` refuses it
-            got: object = await self.source(
-                Wanted(service=need.service, scopes=need.scopes, identity=turn.session.owner, tool=call.name)
-            )
+            got = await issued()
         except BaseException as error:
             if ends_take(error):
                 raise

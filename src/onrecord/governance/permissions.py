@@ -181,7 +181,7 @@ class Permissions(Struct, frozen=True):
             return self.role
         try:
             role: object = self.role(turn)
-        except BaseException as error:  # noqa: BLE001 - whatever the reason, nobody is known to act
+        except BaseException as error:  # noqa: BLE001 - `_failed` lets through what ends the take; all else denies
             return _failed("role", error)
         if not isinstance(role, str) or (self.roles and role not in self.roles):
             return _denied("nobody is known to act in this turn", "role", about=f"{type(role).__name__} is no role")
@@ -197,22 +197,10 @@ class Permissions(Struct, frozen=True):
         verdict: Verdict = ALLOW if held is None else _verdict_of(held, turn, call)
         if self.check is None or isinstance(verdict, Deny):
             return verdict
-        checked = await self._checked(Asked(turn=turn, role=role, call=call))
+        checked = await _checked(self.check, Asked(turn=turn, role=role, call=call))
         if isinstance(checked, Allow) and (isinstance(verdict, Ask) or not checked.why):
             return verdict
         return _halting(turn, call, checked)
-
-    async def _checked(self, asked: Asked) -> Verdict:
-        assert self.check is not None  # noqa: S101 - for the type checker: nobody comes here without one
-        try:
-            given = self.check(asked)
-            verdict: object = await given if inspect.isawaitable(given) else given
-        except BaseException as error:  # noqa: BLE001 - `_failed` lets through what ends the take
-            return _failed("check", error)
-        if isinstance(verdict, (Deny, Ask)) or (isinstance(verdict, Allow) and verdict.value is UNSET):
-            return verdict
-        about = f"{type(verdict).__name__} is no verdict, or one with other arguments"
-        return _denied("the permission check failed", "check", about=about)
 
 
 def _verdict_of(policy: Policy, turn: Turn, call: ToolCall) -> Verdict:
@@ -231,6 +219,18 @@ def _halting(turn: Turn, call: ToolCall, verdict: Verdict) -> Verdict:
         return verdict
     sequence = [*(ran.name for ran in ran_in(turn)), call.name]
     return replace(verdict, data={**verdict.data, "halt": True, "sequence": sequence})
+
+
+async def _checked(check: Checker, asked: Asked) -> Verdict:
+    try:
+        given = check(asked)
+        verdict: object = await given if inspect.isawaitable(given) else given
+    except BaseException as error:  # noqa: BLE001 - `_failed` lets through what ends the take; all else denies
+        return _failed("check", error)
+    if isinstance(verdict, (Deny, Ask)) or (isinstance(verdict, Allow) and verdict.value is UNSET):
+        return verdict
+    about = f"{type(verdict).__name__} is no verdict, or one with other arguments"
+    return _denied("the permission check failed", "check", about=about)
 
 
 def _denied(why: str, rule: str, about: str = "") -> Deny:

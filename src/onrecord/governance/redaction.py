@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 from msgspec.structs import replace as with_
 
 from onrecord.errors import ConfigurationError
-from onrecord.jsonio import Json, loads
+from onrecord.jsonio import UNREADABLE, Json, loads
 from onrecord.record.entry import Entry
 from onrecord.record.leaving import leaving
 from onrecord.turn.agent_spec import AgentSpec
@@ -36,9 +36,22 @@ def _fixed(kind: type[Struct]) -> frozenset[str]:
     """The fields of a type that are left: what says what is what, and what is one of a few words."""
     try:
         fields = msgspec.structs.fields(kind)
-    except Exception:  # noqa: BLE001 - a feature's own type whose annotations cannot be read
+    except (AttributeError, NameError, TypeError):
+        # A feature's own type whose annotations name what is not there at run time: nothing more of it is left in
+        # place, so that more is taken out and not less.
         return STRUCTURE
     return STRUCTURE | {field.name for field in fields if get_origin(field.type) is Literal}
+
+
+@cache
+def _members(names: frozenset[str]) -> re.Pattern[str]:
+    """JSON members of these names in a text that is no whole JSON, with their values.
+
+    A string or a number goes alone; an object or a list goes with all that follows, since nobody knows where it ends.
+    """
+    named = "|".join(re.escape(name) for name in sorted(names))
+    value = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[{].*|[^\s",\]}]+'
+    return re.compile(rf'("(?:{named})"\s*:\s*)(?:{value})', re.IGNORECASE | re.DOTALL)
 
 
 class Redaction(Struct, frozen=True, kw_only=True):
@@ -98,6 +111,13 @@ class Redaction(Struct, frozen=True, kw_only=True):
             text = pattern.sub(self._word, text)
         return text
 
+    @property
+    def _members(self) -> re.Pattern[str]:
+        return _members(cast("frozenset[str]", self.names))
+
+    def _member(self, found: re.Match[str]) -> str:
+        return f'{found[1]}"{self.word}"'
+
     def _word(self, found: re.Match[str]) -> str:
         return self.word
 
@@ -128,8 +148,8 @@ class Redaction(Struct, frozen=True, kw_only=True):
         if self.names and text[:1] in ("{", "[") and any(name in text.casefold() for name in self.names):
             try:
                 held = loads(text.encode())
-            except Exception:  # noqa: BLE001 - it only looked like JSON
-                return self.text(text)
+            except UNREADABLE:  # not JSON, or JSON that was cut short: then the names still stand before their values
+                return self.text(self._members.sub(self._member, text))
             new = self._walked(held)
             return text if new is held else _encode(new).decode()
         new_text = self.text(text)

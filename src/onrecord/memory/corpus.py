@@ -96,7 +96,7 @@ class Corpus:
         passages, count = await asyncio.to_thread(_cut, documents, splitter or by_heading())
         matrix, embedded = None, 0
         if embedder is not None and passages:
-            known = _known(before, embedder)
+            known = {} if before is None else before.vectors_of(embedder)
             fresh = list(dict.fromkeys(t for p in passages if (t := embedded_text(p)) and _key(t) not in known))
             for text, vector in zip(fresh, await _embedded(embedder, fresh), strict=True):
                 known[_key(text)] = vector
@@ -113,6 +113,12 @@ class Corpus:
     def dims(self) -> int:
         """How long its vectors are; 0 where it has none."""
         return 0 if self._matrix is None else int(self._matrix.shape[1])
+
+    def vectors_of(self, embedder: Embedder) -> dict[str, Any]:
+        """Its vectors by the digests of their texts; none where another embedder made them."""
+        if self.embedder is None or self.embedder.name != embedder.name or self._matrix is None:
+            return {}
+        return {_key(embedded_text(passage)): self._matrix[n] for n, passage in enumerate(self.passages)}
 
     @property
     def fingerprint(self) -> str:
@@ -201,13 +207,6 @@ def embedded_text(passage: Passage) -> str:
 
 def _key(text: str) -> str:
     return digest(text.encode())
-
-
-def _known(before: Corpus | None, embedder: Embedder) -> dict[str, Any]:
-    """Vectors that need not be made again, by the digest of their texts."""
-    if before is None or before.embedder is None or before.embedder.name != embedder.name or not before.dims:
-        return {}
-    return {_key(embedded_text(p)): before._matrix[n] for n, p in enumerate(before.passages)}  # noqa: SLF001 - another corpus
 
 
 def _cut(documents: Iterable[Document], splitter: Splitter) -> tuple[list[Passage], int]:

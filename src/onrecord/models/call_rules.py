@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -24,6 +25,8 @@ __all__ = (
     "kind_of_call",
     "last_validation_errors_match",
 )
+
+log = logging.getLogger("onrecord.models")
 
 CallKind = Literal["ok", "circuit-open", "schema-fail", "rate-limit", "5xx-transient", "unknown"]
 """How a call went, as rules tell it apart; the error itself says more (`onrecord.errors.ErrorKind`)."""
@@ -89,7 +92,8 @@ class CallRule(Struct, frozen=True, kw_only=True):
             return self.feedback
         try:
             words: object = self.feedback(scope)
-        except Exception:  # noqa: BLE001 - feedback is help, and its failure must not cost the call
+        except Exception as error:  # noqa: BLE001 - feedback is help: its failure is told, and must not cost the call
+            _tell("feedback", self, error)
             return ""
         return words if isinstance(words, str) else ""
 
@@ -119,9 +123,15 @@ def first_match(rules: Sequence[CallRule], scope: CallScope) -> CallRule | None:
         try:
             if rule.when(scope):
                 return rule
-        except Exception:  # noqa: BLE001, S112 - a rule that raises does not hold
-            continue
+        except Exception as error:  # noqa: BLE001 - one that raises does not hold (loop §18.1), and is told
+            _tell("when", rule, error)
     return None
+
+
+def _tell(what: str, rule: CallRule, error: Exception) -> None:
+    """A rule that never holds because it is broken would look like one that is not needed. Nothing is quoted."""
+    name = rule.label or rule.kind or rule.then
+    log.warning("%s of the call rule %r raised %s", what, name, type(error).__name__)
 
 
 def kind_of_call(error: ModelError | None, misfit: Misfit | None = None) -> CallKind:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import isnan
@@ -30,6 +30,8 @@ from onrecord.models.rerouting import (
 )
 
 __all__ = ("COOLDOWNS_S", "Fallback")
+
+log = logging.getLogger("onrecord.models")
 
 COOLDOWNS_S: Mapping[ErrorKind, float] = {
     "rate": 60.0,
@@ -185,8 +187,10 @@ class Fallback:
         rest.after = error.kind
         rest.failed(None if seconds is None else self._clock() + seconds, tried=tried)
         if seconds is not None and self._on_cooldown is not None:
-            with suppress(Exception):  # whoever listens does not decide
+            try:
                 self._on_cooldown(self.labels[at], error, seconds)
+            except Exception as problem:  # noqa: BLE001 - whoever listens does not decide, but is told
+                log.warning("on_cooldown raised %s", type(problem).__name__)
 
     def _seconds(self, error: ModelError) -> float | None:
         """How long a failure lasts: what the provider says wins. None for one that is not the provider's."""

@@ -7,6 +7,7 @@ keeps what is portable, and native output of the first is shown to the other in 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -18,6 +19,7 @@ from onrecord.jsonio import loads
 from onrecord.models.chunks import Finished
 from onrecord.models.model import Model, ModelCard, extend, scope_of
 from onrecord.models.names import as_model
+from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, Wire
 
 __all__ = (
@@ -31,6 +33,8 @@ __all__ = (
     "session_of",
     "shared_card",
 )
+
+log = logging.getLogger("onrecord.models")
 
 _THINKING = ("none", "budget", "adaptive")
 """From the one that takes least to the one that takes most: a budget must be whole and large enough for all."""
@@ -143,7 +147,11 @@ async def fitted(model: Model, request: Request, first: ModelCard) -> Request | 
             await asyncio.sleep(0)
             left = extend(model, asked)
         wire = model.wire(asked)
-    except Exception:  # noqa: BLE001 - a model that cannot write a request down is none that can be asked
+    except Exception as error:  # noqa: BLE001 - other people's models raise anything
+        # A model that cannot write the request down is passed over like one that cannot carry it; which, is told. What
+        # says that the library was used wrongly goes on: no other model changes that.
+        told = raised_error(model.card.provider, model.card.name, error)
+        log.warning("a request was not sent to %s: %s", model.card.name, told)
         return None
     return None if wire.refusing(request.view) else replace(asked, wire=wire)
 
