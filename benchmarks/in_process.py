@@ -35,7 +35,7 @@ from onrecord.turn.director import Stage
 from onrecord.turn.moments import ALLOW, Allow, Hooks
 from onrecord.turn.turn import Turn
 
-__all__ = ("BUDGETS", "Row", "measured", "table")
+__all__ = ("BUDGETS", "Row", "added", "measured", "table")
 
 INSTRUCTIONS = "You are a concise assistant. Use the lookup tool when asked."
 ROUNDS = 4
@@ -299,6 +299,16 @@ def _import(pace: float, runs: int = 7) -> Row:
         )[:runs]  # the first one compiles
     row = _fixed("import of the door", taken[0], taken[runs // 2])
     return replace(row, scaled=row.best * pace)
+
+
+def added(seen: Mapping[str, Figure], base: str, budgets: Mapping[str, tuple[str, float]]) -> list[Row]:
+    """What each piece of work takes beyond the ``base``, a row for each budget; a yardstick is among what was seen."""
+    pace = YARDSTICK_US / seen["yardstick"].best
+    rows: list[Row] = []
+    for name, (unit, budget) in budgets.items():
+        best, median = seen[name].best - seen[base].best, seen[name].median - seen[base].median
+        rows.append(Row(name=name, unit=unit, budget=budget, best=best, median=median, scaled=best * pace))
+    return rows
 
 
 def table(rows: Sequence[Row]) -> str:

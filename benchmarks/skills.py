@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.in_process import Instant, Row, lookup, table
-from benchmarks.measure import YARDSTICK_US, Work, by_turns, yardstick
+from benchmarks.in_process import Instant, Row, added, lookup, table
+from benchmarks.measure import Work, by_turns, yardstick
 from onrecord import Agent
 from onrecord.models.chunks import CallChunk, Chunk, TextChunk
 from onrecord.models.request import Request
@@ -84,13 +84,7 @@ async def measured(blocks: int = 25) -> list[Row]:
         "a graph of 200 skills, a pattern each": _turns([_graph(lambda n: Pattern(rf"\btopic number {n}\b"))]),
         "200 skills that the model takes up": _turns([Skills(*_skills())], "read_skill", '{"id":"skill-7"}'),
     }
-    seen = await by_turns(works, blocks)
-    pace = YARDSTICK_US / seen["yardstick"].best
-    rows: list[Row] = []
-    for name, (unit, budget) in BUDGETS.items():
-        best, median = (getattr(seen[name], kind) - getattr(seen["plain"], kind) for kind in ("best", "median"))
-        rows.append(Row(name=name, unit=unit, budget=budget, best=best, median=median, scaled=best * pace))
-    return rows
+    return added(await by_turns(works, blocks), "plain", BUDGETS)
 
 
 if __name__ == "__main__":

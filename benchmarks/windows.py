@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 
-from benchmarks.in_process import INSTRUCTIONS, Instant, Row, session_of, table
-from benchmarks.measure import YARDSTICK_US, Work, by_turns, yardstick
+from benchmarks.in_process import INSTRUCTIONS, Instant, Row, added, session_of, table
+from benchmarks.measure import Work, by_turns, yardstick
 from onrecord import Agent
 from onrecord.conversation.usage import Usage
 from onrecord.models.chunks import Chunk, Finished, TextChunk
@@ -66,13 +66,7 @@ async def measured(blocks: int = 15) -> list[Row]:
         "window with a budget, room enough": _turns(Window.budget(5000)),
         "window with a summary, room enough": _turns(Window.summarize(5000, model=scribe)),
     }
-    seen = await by_turns(works, blocks)
-    pace = YARDSTICK_US / seen["yardstick"].best
-    rows: list[Row] = []
-    for name, (unit, budget) in BUDGETS.items():
-        best, median = (getattr(seen[name], kind) - getattr(seen["without"], kind) for kind in ("best", "median"))
-        rows.append(Row(name=name, unit=unit, budget=budget, best=best, median=median, scaled=best * pace))
-    return rows
+    return added(await by_turns(works, blocks), "without", BUDGETS)
 
 
 if __name__ == "__main__":

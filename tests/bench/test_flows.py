@@ -4,14 +4,13 @@ Figures of CPU are taken as in `test_budgets`. What two workers drain is wall ti
 says nothing, and the test says that.
 """
 
-import asyncio
-import sys
 from collections.abc import Mapping
 
 import pytest
 
 from benchmarks import flow_turns, flow_wakes
 from benchmarks.in_process import Row
+from tests.bench.best_rows import best_rows, show
 
 pytestmark = pytest.mark.bench
 
@@ -21,23 +20,10 @@ BUSY = 0.25
 """Cores used by others from which on wall time says nothing."""
 
 
-def show(request: pytest.FixtureRequest, table: str) -> None:
-    """Prints a table where people see it."""
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        sys.stdout.write(f"\n{table}\n")
-
-
 @pytest.fixture(scope="module")
 def figures(request: pytest.FixtureRequest) -> Mapping[str, Row]:
     """All rows, the best of up to three runs: a machine that is busy for seconds spoils one."""
-    best: dict[str, Row] = {}
-    for _ in range(ATTEMPTS):
-        for row in asyncio.run(flow_turns.measured(blocks=20)):
-            if row.name not in best or row.scaled < best[row.name].scaled:
-                best[row.name] = row
-        if all(best[name].scaled <= best[name].budget * HEAD_ROOM for name in flow_turns.BUDGETS):
-            break
+    best = best_rows(lambda: flow_turns.measured(blocks=20), lambda row: row.budget * HEAD_ROOM)
     show(request, flow_turns.table(list(best.values())))
     return best
 

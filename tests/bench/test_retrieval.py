@@ -1,30 +1,22 @@
 """What a search in 20,000 passages costs, against its budgets with 1.5 times head room; `make bench` prints more."""
 
-import asyncio
 from collections.abc import Mapping
 
 import pytest
 
 from benchmarks import retrieval
 from benchmarks.in_process import Row
-from tests.bench.test_flows import show
+from tests.bench.best_rows import best_rows, show
 
 pytestmark = pytest.mark.bench
 
 HEAD_ROOM = 1.5
-ATTEMPTS = 3
 
 
 @pytest.fixture(scope="module")
 def figures(request: pytest.FixtureRequest) -> Mapping[str, Row]:
     """All rows, the best of up to three runs: a machine that is busy for seconds spoils one."""
-    best: dict[str, Row] = {}
-    for _ in range(ATTEMPTS):
-        for row in asyncio.run(retrieval.measured(blocks=6)):
-            if row.name not in best or row.scaled < best[row.name].scaled:
-                best[row.name] = row
-        if all(row.scaled <= row.budget * HEAD_ROOM for row in best.values()):
-            break
+    best = best_rows(lambda: retrieval.measured(blocks=6), lambda row: row.budget * HEAD_ROOM)
     show(request, retrieval.table(list(best.values())))
     return best
 

@@ -1,32 +1,21 @@
 """What a graph of 200 skills adds to a turn, against its budgets. Figures are taken as in `test_budgets`."""
 
-import asyncio
-import sys
 from collections.abc import Mapping
 
 import pytest
 
 from benchmarks import skills
 from benchmarks.in_process import Row
+from tests.bench.best_rows import best_rows, show
 
 pytestmark = pytest.mark.bench
-
-ATTEMPTS = 3
 
 
 @pytest.fixture(scope="module")
 def figures(request: pytest.FixtureRequest) -> Mapping[str, Row]:
     """All rows, the best of up to three runs: a machine that is busy for seconds spoils one."""
-    best: dict[str, Row] = {}
-    for _ in range(ATTEMPTS):
-        for row in asyncio.run(skills.measured(blocks=10)):
-            if row.name not in best or row.scaled < best[row.name].scaled:
-                best[row.name] = row
-        if all(best[name].scaled <= best[name].budget for name in skills.BUDGETS):
-            break
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        sys.stdout.write("\n" + skills.table(list(best.values())) + "\n")
+    best = best_rows(lambda: skills.measured(blocks=10), lambda row: row.budget)
+    show(request, skills.table(list(best.values())))
     return best
 
 

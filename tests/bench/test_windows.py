@@ -1,29 +1,20 @@
 """What choosing a window over 10,000 messages costs, against its budgets. Figures are taken as in `test_budgets`."""
 
-import asyncio
 from collections.abc import Mapping
 
 import pytest
 
 from benchmarks import windows
 from benchmarks.in_process import Row
-from tests.bench.test_flows import show
+from tests.bench.best_rows import best_rows, show
 
 pytestmark = pytest.mark.bench
-
-ATTEMPTS = 3
 
 
 @pytest.fixture(scope="module")
 def figures(request: pytest.FixtureRequest) -> Mapping[str, Row]:
     """All rows, the best of up to three runs: a machine that is busy for seconds spoils one."""
-    best: dict[str, Row] = {}
-    for _ in range(ATTEMPTS):
-        for row in asyncio.run(windows.measured(blocks=5)):
-            if row.name not in best or row.scaled < best[row.name].scaled:
-                best[row.name] = row
-        if all(row.scaled <= row.budget for row in best.values()):
-            break
+    best = best_rows(lambda: windows.measured(blocks=5), lambda row: row.budget)
     show(request, windows.table(list(best.values())))
     return best
 

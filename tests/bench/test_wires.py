@@ -4,31 +4,23 @@ A delta is a ratio of two loops in one process and gets little head room; the by
 as other times (see `test_budgets`).
 """
 
-import asyncio
 from collections.abc import Mapping
 
 import pytest
 
 from benchmarks import wires
 from benchmarks.in_process import Row
-from tests.bench.test_flows import show
+from tests.bench.best_rows import best_rows, show
 
 pytestmark = pytest.mark.bench
 
 HEAD_ROOM = {"times": 1.1, "ms": 1.5}
-ATTEMPTS = 3
 
 
 @pytest.fixture(scope="module")
 def figures(request: pytest.FixtureRequest) -> Mapping[str, Row]:
     """All rows, the best of up to three runs: a machine that is busy for seconds spoils one."""
-    best: dict[str, Row] = {}
-    for _ in range(ATTEMPTS):
-        for row in asyncio.run(wires.measured(blocks=6)):
-            if row.name not in best or row.scaled < best[row.name].scaled:
-                best[row.name] = row
-        if all(row.scaled <= row.budget * HEAD_ROOM[row.unit] for row in best.values()):
-            break
+    best = best_rows(lambda: wires.measured(blocks=6), lambda row: row.budget * HEAD_ROOM[row.unit])
     show(request, wires.table(list(best.values())))
     return best
 
