@@ -1,13 +1,14 @@
 """The Chat wire keeps the promises of every model, over a loopback server."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
 from onrecord.jsonio import Json, dumps
-from onrecord.testing.conformance.model import MakeCaller, MakeModel, ModelCallsTools, ModelConformance, ModelFails
-from tests.net.loopback import LAST_CHUNK, SSE_HEAD, chunk, serving
-from tests.providers.chat_server import delta, each, model_at, sse, status
+from onrecord.models.model import Model
+from tests.conformance.over_http import OverHttp
+from tests.net.loopback import LAST_CHUNK, SSE_HEAD, Loopback, chunk
+from tests.providers.chat_server import delta, model_at, sse
 
 pytestmark = pytest.mark.integration
 
@@ -28,20 +29,11 @@ def calling(name: str, args: Mapping[str, Json]) -> bytes:
     return streamed(delta(tool_calls=[head]), delta(tool_calls=[tail]), delta(finish="tool_calls"))
 
 
-class TestCompatible(ModelConformance, ModelCallsTools, ModelFails):
+class TestCompatible(OverHttp):
     """Any server that speaks Chat Completions."""
 
-    @pytest.fixture
-    async def make_model(self) -> AsyncIterator[MakeModel]:
-        async with serving(each(WORDS)) as server:
-            yield lambda: model_at(server)
+    words = WORDS
+    asks = calling("weather", {"city": "Lund"})
 
-    @pytest.fixture
-    async def make_caller(self) -> AsyncIterator[MakeCaller]:
-        async with serving(each(calling("weather", {"city": "Lund"}), WORDS)) as server:
-            yield lambda *_: model_at(server)
-
-    @pytest.fixture
-    async def make_failing(self) -> AsyncIterator[MakeModel]:
-        async with serving(each(status(400))) as server:
-            yield lambda: model_at(server)
+    def at(self, server: Loopback) -> Model:
+        return model_at(server)

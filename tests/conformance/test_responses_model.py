@@ -1,13 +1,13 @@
 """The Responses wire keeps the promises of every model, over a loopback server."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
 from onrecord.jsonio import Json, dumps
-from onrecord.testing.conformance.model import MakeCaller, MakeModel, ModelCallsTools, ModelConformance, ModelFails
-from tests.net.loopback import serving
-from tests.providers.chat_server import each, status
+from onrecord.models.model import Model
+from tests.conformance.over_http import OverHttp
+from tests.net.loopback import Loopback
 from tests.providers.responses_events import added, called, delta, done, ended, event, spoken
 from tests.providers.responses_server import model_at, streamed
 
@@ -23,20 +23,11 @@ def calling(name: str, args: Mapping[str, Json]) -> bytes:
     return streamed(added(called(name, "")), *pieces, done(called(name, text)), ended())
 
 
-class TestResponses(ModelConformance, ModelCallsTools, ModelFails):
+class TestResponses(OverHttp):
     """Any server that speaks Responses."""
 
-    @pytest.fixture
-    async def make_model(self) -> AsyncIterator[MakeModel]:
-        async with serving(each(WORDS)) as server:
-            yield lambda: model_at(server)
+    words = WORDS
+    asks = calling("weather", {"city": "Lund"})
 
-    @pytest.fixture
-    async def make_caller(self) -> AsyncIterator[MakeCaller]:
-        async with serving(each(calling("weather", {"city": "Lund"}), WORDS)) as server:
-            yield lambda *_: model_at(server)
-
-    @pytest.fixture
-    async def make_failing(self) -> AsyncIterator[MakeModel]:
-        async with serving(each(status(400))) as server:
-            yield lambda: model_at(server)
+    def at(self, server: Loopback) -> Model:
+        return model_at(server)

@@ -227,21 +227,31 @@ async def test_cooldowns_can_be_laid_over_the_usual_ones() -> None:
     assert (model.cooling, model.cooldowns_s["rate"]) == ({"a:m": 5.0}, 60.0)
 
 
+class Gated(Failing):
+    """Its first call waits for the gate, and then fails or says something; later ones go as scripted."""
+
+    def __init__(self, gate: asyncio.Event, late: Chunk | ModelError, *scripts: Any) -> None:
+        super().__init__("a", *scripts)
+        self.gate, self.late = gate, late
+
+    async def stream(self, asked: Request, /) -> AsyncGenerator[Chunk, None]:
+        failing = super().stream(asked)
+        if not self.asked:
+            self.asked.append(asked)
+            await self.gate.wait()
+            if isinstance(self.late, ModelError):
+                raise self.late
+            yield self.late
+            return
+        async for chunk in failing:
+            yield chunk
+
+
 async def test_a_longer_time_is_not_cut_by_a_failure_of_a_call_that_began_before() -> None:
     """Two calls fail, the second with a shorter time."""
     clock, gate = Clock(), asyncio.Event()
 
-    class Two(Failing):
-        async def stream(self, asked: Request, /) -> AsyncGenerator[Chunk, None]:
-            failing = super().stream(asked)
-            if not self.asked:
-                self.asked.append(asked)
-                await gate.wait()
-                raise error("overload")
-            async for chunk in failing:
-                yield chunk
-
-    model = fallback(Two("a", [error("quota")]), Failing("b", says("hi")), clock=clock)
+    model = fallback(Gated(gate, error("overload"), [error("quota")]), Failing("b", says("hi")), clock=clock)
     early = asyncio.ensure_future(drained(model))
     await asyncio.sleep(0)
     await drained(model)
@@ -254,18 +264,7 @@ async def test_a_reply_that_began_before_the_failure_does_not_bring_the_model_ba
     """Only the call that tries it out does."""
     clock, gate = Clock(), asyncio.Event()
 
-    class Two(Failing):
-        async def stream(self, asked: Request, /) -> AsyncGenerator[Chunk, None]:
-            failing = super().stream(asked)
-            if not self.asked:
-                self.asked.append(asked)
-                await gate.wait()
-                yield TextChunk("late")
-                return
-            async for chunk in failing:
-                yield chunk
-
-    model = fallback(Two("a", [error("quota")]), Failing("b", says("hi")), clock=clock)
+    model = fallback(Gated(gate, TextChunk("late"), [error("quota")]), Failing("b", says("hi")), clock=clock)
     early = asyncio.ensure_future(drained(model))
     await asyncio.sleep(0)
     await drained(model)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import tracemalloc
+from contextlib import aclosing
 
 import pytest
 
 from onrecord.errors import ModelError
+from onrecord.models.chunks import TextChunk
 from onrecord.models.model import Model
 from onrecord.net import reply
 from onrecord.providers.api_keys import Key
@@ -188,3 +191,20 @@ async def test_a_line_of_a_hundred_megabytes_is_not_kept(wire: Wire) -> None:
         tracemalloc.stop()
     assert told.error.startswith("invalid")
     assert peak < 100 * MIB
+
+
+async def test_leaving_a_stream_cuts_the_call(wire: Wire) -> None:
+    """The provider stops writing, and charging."""
+    gone = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(SSE_HEAD + chunk(b"".join(wire.hello[:3])))
+        await peer.gone()
+        gone.set()
+
+    async with serving(script) as server:
+        model = wire.make(f"http://127.0.0.1:{server.port}/v1", wire.vendors[0])
+        async with aclosing(model.stream(ASKED)) as chunks:
+            assert await anext(chunks) == TextChunk("Hel")
+        await asyncio.wait_for(gone.wait(), 5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing
 
 import pytest
 
@@ -151,22 +150,6 @@ async def test_a_server_that_keeps_the_connection_open_after_the_end_is_not_wait
 
     async with serving(script) as server, asyncio.timeout(5):
         assert (await ask(model_at(server)))[-1] == END
-
-
-async def test_leaving_a_stream_cuts_the_call() -> None:
-    """The provider stops writing, and charging."""
-    gone = asyncio.Event()
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(SSE_HEAD + chunk(FIRST))
-        await peer.gone()
-        gone.set()
-
-    async with serving(script) as server:
-        async with aclosing(model_at(server).stream(request(user("hi")))) as chunks:
-            assert await anext(chunks) == TextChunk("Hel")
-        await asyncio.wait_for(gone.wait(), 5)
 
 
 async def test_an_event_of_two_megabytes_is_read() -> None:
