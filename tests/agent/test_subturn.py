@@ -133,10 +133,16 @@ async def test_arguments_of_a_child_are_checked() -> None:
 
 
 async def test_a_model_that_fails_in_a_child_is_a_tool_error() -> None:
-    """Nothing of that child is kept, and its parent goes on."""
-    model = ScriptedModel([ask_clerk()], raises("overload"), "Sorry.")
-    result = await turn(office(model))
-    assert (result.text, results(result), result.children) == ("Sorry.", [("clerk", "failed")], ())
+    """Its parent goes on, so what the child did and spent until then is kept. What the vendor wrote goes no further."""
+    used = Usage(input_tokens=10, output_tokens=1)
+    broken = ModelError("vendor-canary", kind="overload")
+    model = ScriptedModel([ask_clerk()], reply(call("pay"), usage=used), broken, "Sorry.")
+    result = await turn(office(model), session="s")
+    assert (result.text, results(result), result.usage) == ("Sorry.", [("clerk", "failed")], used)
+    assert texts(model.requests[3]) == ['{"error":"clerk could not answer: its model failed (overload)"}']
+    (child,) = result.children
+    assert (child.status, results(child)) == ("failed", [("pay", "returned")])
+    assert "canary" not in repr((result.entries, child.entries))
 
 
 async def test_a_child_that_is_refused_is_a_tool_error_and_kept() -> None:

@@ -258,9 +258,11 @@ def return_call(
     *, notes: tuple[Note, ...] = (), started_at: datetime | None = None, ended_at: datetime | None = None,
 ) -> int:  # fmt: skip
     """Files what the model reads of a call, and shows a live reader how it ended, also where it never ran."""
+    turn.paused_children.pop(call.id, None)
     body = ToolReturned(
         call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=readable(content),
         notes=notes, started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
+        uses=turn.used.pop(call.id, {}),
     )  # fmt: skip
     entry = turn.note(body, cause=cause, where=place_of(call))
     if turn.emit is not None:

@@ -56,14 +56,13 @@ class Turn:
     record: Entries | None
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
-        "_now", "admitted", "answer", "apart", "asks", "cause", "children", "context", "cut", "disarmed", "done",
-        "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id", "ids", "ignored", "input",
-        "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit", "lines", "llm_calls", "looking",
-        "may_ask", "messages", "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending",
-        "plan", "private", "question", "record", "request", "resumed", "resuming", "revised", "session", "shape",
-        "shielded", "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "tools", "usage",
-        "values",
-        "wakes", "working",
+        "_now", "above", "admitted", "answer", "apart", "asks", "below", "cause", "children", "context", "cut",
+        "disarmed", "done", "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id",
+        "ids", "ignored", "input", "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit",
+        "lines", "llm_calls", "looking", "may_ask", "messages", "model", "n", "now", "number", "options", "output",
+        "owed", "paused_children", "pending", "plan", "private", "question", "record", "request", "resumed",
+        "resuming", "revised", "session", "shape", "shielded", "speaks", "spec", "spent", "stopped", "streamed",
+        "streaming", "take", "task", "tools", "usage", "used", "uses", "values", "wakes", "working",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +80,9 @@ class Turn:
         self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
         self.may_ask, self.record = True, None
+        # The turn whose call takes this one, and the turns that calls of this one take, while they run, by call.
+        self.above: Turn | None = None
+        self.below: dict[str, Turn] = {}
         # What this take leaves behind.
         self.entries: list[Entry] = []
         self.messages: list[Outgoing] = []
@@ -95,6 +97,8 @@ class Turn:
         self.effect_keys: dict[str, dict[str, int]] = {}
         self.values: dict[str, tuple[ToolResult, str]] = {}
         self.spent: dict[str, Usage] = {}
+        self.used: dict[str, Mapping[str, Usage]] = {}
+        self.uses: dict[str, Usage] = {}
         self.revised: dict[str, int] = {}
         # The tools that calls of the running verb may go to; what calls of this take were lent, which no entry has.
         self.tools: Mapping[str, Tool] = {}
@@ -204,6 +208,8 @@ class Turn:
         if self.interrupted is not None or self.task is None:
             return False
         self.interrupted = by
+        for child in self.below.values():
+            child.interrupt(Interruption(id=by.id, turn=child.id, cause=by.cause))
         if self.shielded:
             self.limit = asyncio.get_running_loop().call_later(SETTLE_S, self._cut)
             for reading in self.harmless:
@@ -222,7 +228,8 @@ class Turn:
         if self.interrupted is not None:
             raise asyncio.CancelledError
 
-    def count(self, usage: Usage | None) -> None:
-        """Adds what a call cost."""
+    def count(self, usage: Usage | None, model: str = "") -> None:
+        """Adds what a call cost, to the sum and to that of the model, named with its provider."""
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
+            self.uses[model] = self.uses[model] + usage if model in self.uses else usage
