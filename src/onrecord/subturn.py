@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Answered, Ask, Input, Interruption, Question, Said, turn_id
+from onrecord.conversation.inputs import Answered, Ask, Input, Interruption, Question, Said, below_key
 from onrecord.conversation.outgoing import CallDelta, ChildDelta, Delta, SearchDelta
 from onrecord.errors import ModelError, OutputInvalid, TurnError, UsageError
-from onrecord.jsonio import Json, digest
+from onrecord.jsonio import Json
 from onrecord.session.codec import loads_session
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
@@ -31,6 +31,9 @@ __all__ = ("agent_tool",)
 
 DEEPEST = 8
 """How many agents may be at work below one turn, one inside the other."""
+
+ROW = "said::call"
+"""The only input that a child's session takes."""
 
 ASK_AGAIN = "another question was open; ask again"
 """What a sub-agent is told of a question that could not be put to anybody."""
@@ -118,17 +121,16 @@ def _is_answered(turn: Turn, call: str) -> bool:
 def _order(
     agent: Agent[Any, Any], message: str, ctx: CallContext, paused: Session | None, answer: Answered | None
 ) -> Order:
-    """What the child turn is asked. It is named by what is done, as effects are: a take that runs again repeats it."""
+    """What the child turn is asked. A take that runs again names it, and the effects in it, as the one before did."""
     turn, call = ctx.turn, ctx.call.id
-    session: Session | SessionKey = SessionKey(f"{turn.session.key.id}/{call}", tenant=turn.session.key.tenant)
+    session: Session | SessionKey = below_key(turn.session.key, call)
     said: Input = Said(message)
     if paused is not None and paused.pending is not None and answer is not None:
         session, said = paused, replace(answer, key=paused.pending.question.key)
-    row = f"call::{digest(ctx.key.encode())}"
     by = turn.interrupted
     return Order(
         input=said, session=session, context=turn.context, above=turn, may_ask=can_ask(turn), record=turn.record,
-        row=row, name=turn_id(SessionKey(agent.name), row, 0), may_retry=False, emit=_emit(agent, ctx),
+        row=ROW, deed=ctx.key, may_retry=False, emit=_emit(agent, ctx),
         was_read=lambda: False, began=lambda child: turn.below.update({call: child}),
         interrupted=None if by is None else Interruption(id=by.id, cause=by.cause),
     )  # fmt: skip

@@ -66,18 +66,17 @@ async def test_equal_calls_are_two() -> None:
 
 
 async def test_names_grow_by_the_same_with_each_level() -> None:
-    """A session's key holds those above it, and its turn's name does not."""
+    """A session's key holds those above it, once."""
     agent: Agent[Any, str] = Agent(ScriptedModel("bottom"), name="l0")
     for level in range(1, 7):
         agent = Agent(ScriptedModel(ask("x", of=f"l{level - 1}"), "up"), name=f"l{level}", tools=[agent.as_tool()])
-    result, keys, names = await turn(agent, session="s"), list[str](), list[str]()
+    result, keys = await turn(agent, session="s"), list[str]()
     while result.children:
         (result,) = result.children
         assert result.session is not None
         keys.append(result.session.key.id)
-        names.append(result.entries[0].turn)
-    assert {len(b) - len(a) for a, b in pairwise(keys)} == {len(keys[2]) - len(keys[1])}
-    assert (len(keys), {len(name) for name in names}) == (6, {len(names[0])})
+    assert keys[1] == f"{keys[0]}/said::call~0/answer/r0/c0"
+    assert {len(b) - len(a) for a, b in pairwise(keys)} == {len("/said::call~0/answer/r0/c0")}
 
 
 # ---- depth -----------------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ async def test_a_child_is_a_turn_of_its_own() -> None:
     assert (result.text, texts(model.requests[2])) == ("It costs eighty.", ["Eighty."])
     child = child_of(result)
     returned = bodies(result, ToolReturned)[0]
-    assert (child.key.id, child.parent) == (f"s/{returned.call}", "s")
+    assert (f"s:{child.key.id.removeprefix('s/')}", child.parent) == (returned.call, "s")
     assert [m.text for m in child.conversation.messages if hasattr(m, "text")] == ["price?", "Eighty."]
     (entries,) = (c.entries for c in result.children)
     assert refold(child.key, entries, digest_key=child.digest_key) == replace(child, parent=None)

@@ -54,12 +54,14 @@ def error_text(message: str, **more: Json) -> str:
 def effect_key(turn: Turn, verb: str, call: ToolCall, own: str = "") -> str:
     """``{turn}/{verb key}/{tool}:{digest of the arguments}``, and ``/{k}`` for the k-th equal call.
 
+    In the turn of a sub-agent the key of the call that takes it stands in place of the turn.
+
     It says what is done, not where: a take that runs again may ask for something else at the same place. ``own`` is
     the key that the director has for its call, if it has one.
     """
     if own:
         return own
-    base = f"{turn.id}/{verb}/{call.name}:{digest(canonical(call.args), turn.id)}"
+    base = f"{turn.deed}/{verb}/{call.name}:{digest(canonical(call.args), turn.deed)}"
     equal = turn.effect_keys.setdefault(base, {})
     place = equal.setdefault(call.id, len(equal))
     return f"{base}/{place}" if place else base

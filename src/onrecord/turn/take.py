@@ -73,10 +73,10 @@ class Order(Struct, frozen=True, kw_only=True):
     ``session`` is the state to start from, or only its key. ``history`` replaces the session's conversation for this
     take and stays the caller's. ``row`` and ``number`` name the turn (None: from the input and `Session.seq`),
     ``attempt`` is the take's number. ``emit`` gets the live deltas, ``began`` the running `Turn`. ``above`` is the
-    turn whose call takes this one under ``name``: a new session below it belongs to the same person. ``interrupted``
-    ends the take once the input is admitted. ``was_read`` says whether anybody read what was emitted (None: yes, if
-    there is an ``emit``); only that counts as shown. Without ``may_retry`` a model that failed ends the take for good.
-    ``record`` reads what is stored of sessions, where somebody stores them.
+    turn whose call takes this one, ``deed`` the key of that call: a new session below belongs to the same person.
+    ``interrupted`` ends the take once the input is admitted. ``was_read`` says whether anybody read what was emitted
+    (None: yes, if there is an ``emit``); only that counts as shown. Without ``may_retry`` a model that failed ends the
+    take for good. ``record`` reads what is stored of sessions, where somebody stores them.
     """
 
     input: Input
@@ -90,7 +90,7 @@ class Order(Struct, frozen=True, kw_only=True):
     emit: Callable[[Delta], None] | None = None
     began: Callable[[Turn], None] | None = None
     above: Turn | None = None
-    name: str = ""
+    deed: str = ""
     may_ask: bool = True
     interrupted: Interruption | None = None
     was_read: Callable[[], bool] | None = None
@@ -193,10 +193,11 @@ def _open(
     number = base.seq if order.number is None else order.number
     turn = Turn(
         plan, base, effects, key=row if resumes is None else resumes.row, take=order.attempt, is_new=is_new,
-        id=(order.name or turn_id(base.key, row, number)) if resumes is None else resumes.turn,
+        id=turn_id(base.key, row, number) if resumes is None else resumes.turn,
         input=input if resumes is None else resumes.input, context=order.context, options=options, emit=order.emit,
     )  # fmt: skip
     turn.may_ask, turn.record, turn.above = order.may_ask, order.record, order.above
+    turn.deed = order.deed or turn.id
     if isinstance(turn.input, Said):
         turn.speaks = turn.input.speaks
     if order.history is not None:

@@ -57,7 +57,7 @@ class Turn:
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
         "_now", "above", "admitted", "answer", "apart", "asks", "below", "cause", "children", "context", "cut",
-        "disarmed", "done", "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id",
+        "deed", "disarmed", "done", "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id",
         "ids", "ignored", "input", "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit",
         "lines", "llm_calls", "looking", "may_ask", "messages", "model", "n", "now", "number", "options", "output",
         "owed", "paused_children", "pending", "plan", "private", "question", "record", "request", "resumed",
@@ -80,6 +80,8 @@ class Turn:
         self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
         self.may_ask, self.record = True, None
+        # What its effects are known by outside: its name, or where a call takes it the key of that.
+        self.deed = id
         # The turn whose call takes this one, and the turns that calls of this one take, while they run, by call.
         self.above: Turn | None = None
         self.below: dict[str, Turn] = {}
@@ -199,7 +201,7 @@ class Turn:
 
         A take that begins anew reads it again only from effects that keep a journal (see `Effects`).
         """
-        return await made_once(self.effects, self.done, f"{self.id}/{key}", kind, act)
+        return await made_once(self.effects, self.done, f"{self.deed}/{key}", kind, act)
 
     # ---- for the loop
 
