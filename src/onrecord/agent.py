@@ -153,7 +153,7 @@ class Agent(Generic[C, O]):
             )
         return Agent(**{**self._given, **changes})
 
-    def as_tool(self, *, id: str = "", description: str = "", concurrency_safe: bool = False) -> Tool:
+    def as_tool(self, *, id: str = "", description: str = "", concurrency_safe: bool | None = None) -> Tool:
         """This agent as a tool of another: each call is a child turn in a session of its own.
 
         It sees the message that it is called with, and none of the conversation above; it acts for the same person,

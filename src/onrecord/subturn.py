@@ -46,7 +46,7 @@ PARAMETERS = {
 }
 
 
-def agent_tool(agent: Agent[Any, Any], id: str, description: str, *, concurrency_safe: bool = False) -> Tool:
+def agent_tool(agent: Agent[Any, Any], id: str, description: str, *, concurrency_safe: bool | None = None) -> Tool:
     """The tool. Its handler takes ``{"message": ...}`` and returns the agent's text, or its typed output."""
 
     async def handler(args: Mapping[str, Json], ctx: CallContext) -> ToolResult:
@@ -174,10 +174,7 @@ def _keep(ctx: CallContext, result: TurnResult[Any] | None) -> None:
     turn, call = ctx.turn, ctx.call.id
     turn.children.append(result)
     turn.llm_calls += result.llm_calls
-    if result.usage is None:
-        return
-    before, used = turn.spent.get(call), dict(turn.used.get(call, {}))
-    turn.spent[call] = result.usage if before is None else before + result.usage
+    used = dict(turn.used.get(call, {}))
     for model, usage in result.uses.items():
         turn.count(usage, model)
         used[model] = used[model] + usage if model in used else usage

@@ -78,7 +78,7 @@ class Talk:
         while True:
             held = await self.store.load("s")
             session: Any = "s" if held is None else unpack(pack(held))
-            result = await self.make().turn(input, session=session, effects=FakeEffects())
+            result: Result = await self.make().turn(input, session=session, effects=FakeEffects())
             if not next(self.dies, False):
                 if result.changed:
                     await self.store.commit(result.change())

@@ -64,8 +64,7 @@ class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     far; ``done`` holds the results of verbs already performed; ``children`` paused sub-turns; the counters say where
     entries, takes, rounds, questions and new ids go on counting, so that nothing is named twice. ``tool`` and
     ``output`` are digests of schemas: of the tool that waits, and of the agent's typed output. ``stopped`` is the
-    reason of a stop that came up beside the question, ``spent`` what sub-turns used so far, by call, and ``used`` the
-    same by call and model.
+    reason of a stop that came up beside the question, ``used`` what sub-turns used so far, by call and model.
     """
 
     turn: str
@@ -89,7 +88,6 @@ class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     output: str = ""
     stopped: str = ""
     stopped_wraps_up: bool = False
-    spent: Mapping[str, Usage] = {}
     used: Mapping[str, Mapping[str, Usage]] = {}
 
 

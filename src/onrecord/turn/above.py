@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from onrecord.conversation.messages import Round
 from onrecord.errors import UsageError
+from onrecord.models.request import Request
+from onrecord.session.session import Session
 from onrecord.turn.contained import fail
+from onrecord.turn.moments import Stop
+from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
-
-if TYPE_CHECKING:
-    from onrecord.conversation.messages import Round
-    from onrecord.models.request import Request
-    from onrecord.session.session import Session
-    from onrecord.turn.moments import Stop
-    from onrecord.turn.turn import Turn
 
 __all__ = ("AskerGone", "check_reachable", "stop_above")
 

@@ -16,6 +16,7 @@ from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import CallStatus, Note, ToolCall
 from onrecord.conversation.outgoing import CallDelta
+from onrecord.conversation.usage import total
 from onrecord.jsonio import Json, canonical, digest, dumps, own
 from onrecord.record.kinds import ToolReturned
 from onrecord.tools.result_text import as_result, cut, misfit, readable, serialise
@@ -261,10 +262,11 @@ def return_call(
 ) -> int:  # fmt: skip
     """Files what the model reads of a call, and shows a live reader how it ended, also where it never ran."""
     turn.paused_children.pop(call.id, None)
+    used = turn.used.pop(call.id, {})
     body = ToolReturned(
         call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=readable(content),
-        notes=notes, started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
-        uses=turn.used.pop(call.id, {}),
+        notes=notes, started_at=started_at, ended_at=ended_at, spent=total(used.values()),
+        uses=used,
     )  # fmt: skip
     entry = turn.note(body, cause=cause, where=place_of(call))
     if turn.emit is not None:

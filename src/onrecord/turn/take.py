@@ -208,7 +208,7 @@ def _open(
         turn.paused_children, turn.first_now = dict(resumes.children), resumes.now
         turn.n, turn.take = resumes.n, resumes.take + order.attempt
         turn.number, turn.asks, turn.ids = resumes.number, resumes.asks, resumes.ids
-        turn.spent, turn.used = dict(resumes.spent), dict(resumes.used)
+        turn.used = dict(resumes.used)
         if resumes.stopped:
             turn.stopped = Stop(resumes.stopped, wrap_up=resumes.stopped_wraps_up)
     return turn

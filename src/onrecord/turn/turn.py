@@ -54,6 +54,14 @@ class Turn:
     """
 
     record: Entries | None
+    # The turn whose call takes this one, and those that calls of this one take, by call, while they run. ``deed`` is
+    # what its effects are known by: its id, or the key of the call that takes it.
+    above: Turn | None
+    below: dict[str, Turn]
+    deed: str
+    # Usage by model: of calls that have not returned, and of the whole take.
+    used: dict[str, Mapping[str, Usage]]
+    uses: dict[str, Usage]
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
         "_now", "above", "admitted", "answer", "apart", "asks", "below", "cause", "children", "context", "cut",
@@ -61,7 +69,7 @@ class Turn:
         "ids", "ignored", "input", "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit",
         "lines", "llm_calls", "looking", "may_ask", "messages", "model", "n", "now", "number", "options", "output",
         "owed", "paused_children", "pending", "plan", "private", "question", "record", "request", "resumed",
-        "resuming", "revised", "session", "shape", "shielded", "speaks", "spec", "spent", "stopped", "streamed",
+        "resuming", "revised", "session", "shape", "shielded", "speaks", "spec", "stopped", "streamed",
         "streaming", "take", "task", "tools", "usage", "used", "uses", "values", "wakes", "working",
     )  # fmt: skip
 
@@ -79,12 +87,8 @@ class Turn:
         self.model: Model = cast(Model, plan.model)
         self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
-        self.may_ask, self.record = True, None
-        # What its effects are known by outside: its name, or where a call takes it the key of that.
-        self.deed = id
-        # The turn whose call takes this one, and the turns that calls of this one take, while they run, by call.
-        self.above: Turn | None = None
-        self.below: dict[str, Turn] = {}
+        self.may_ask, self.record, self.above, self.deed = True, None, None, id
+        self.below, self.used, self.uses = {}, {}, {}
         # What this take leaves behind.
         self.entries: list[Entry] = []
         self.messages: list[Outgoing] = []
@@ -98,9 +102,6 @@ class Turn:
         self.paused_children: dict[str, Raw] = {}
         self.effect_keys: dict[str, dict[str, int]] = {}
         self.values: dict[str, tuple[ToolResult, str]] = {}
-        self.spent: dict[str, Usage] = {}
-        self.used: dict[str, Mapping[str, Usage]] = {}
-        self.uses: dict[str, Usage] = {}
         self.revised: dict[str, int] = {}
         # The tools that calls of the running verb may go to; what calls of this take were lent, which no entry has.
         self.tools: Mapping[str, Tool] = {}
