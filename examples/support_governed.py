@@ -1,13 +1,16 @@
 """A lamp shop's support agent with every kind of feature. ``onrecord chat examples/support_governed.py:agent``.
 
-It runs without a key on ``offline``, a rule-based stand-in; name another model for conversation: ``--model openai:...``.
-Ask for "order A-17", for "30 euros back for order A-17" (paid at once), and for 80 of them: that waits for a person.
-How it grew, line by line: docs/guides/growing.md.
+It runs without a key on ``offline``, a rule-based stand-in; ``--model openai:...`` names another model.
+"What is order A-17?" is answered without the card number. "Refund 30 euros of order A-17" is paid at once, and 80 wait
+for a person: answer, or leave the chat and answer next time. "How long does delivery take?" is read from a document.
+How it grew, one line at a time: docs/guides/growing.md.
 """
 
 import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
+
+from msgspec.structs import replace
 
 from onrecord import (
     Agent,
@@ -31,7 +34,6 @@ from onrecord.skills import Skill, Skills
 from onrecord.turn.instruction import OnReturn
 from onrecord.turn.moments import Rank
 from onrecord.turn.plan import Bundle
-from msgspec.structs import replace
 
 ORDERS = {
     "A-17": {"lamp": "Orion", "euros": 90, "card": "4111 1111 1111 1111"},
@@ -94,9 +96,16 @@ def who(turn: Turn) -> str:
 
 # ---- the agent -------------------------------------------------------------------------------------------------------
 
-house = Document(
-    "house.md", "# Returns\n\nA broken lamp is paid back in full.\n\n# Delivery\n\nDelivery takes two days.\n"
-)
+HOUSE = """\
+# Returns
+
+A broken lamp is paid back in full.
+
+# Delivery
+
+Delivery takes two days.
+"""
+house = asyncio.run(Corpus.of([Document("house.md", HOUSE)]))
 returns = Skill("returns", "Sends broken lamps back.", "Ask for a photo before a lamp is sent back.")
 
 governed = Bundle(
@@ -112,7 +121,7 @@ governed = Bundle(
         Instruction("Say when the money arrives: in ten days.", only_if=OnReturn("refund"), name="ten-days"),
         Skills(returns),
         Memory(PlainShelf(), (Facts(),)),
-        Retrieve(asyncio.run(Corpus.of([house])), top=1),
+        Retrieve(house, top=1),
         Artifacts(max_inline_chars=2000),
         Budget(turn=Limit(tokens=50_000)),
         SelfExplain(),
