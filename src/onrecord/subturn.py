@@ -130,7 +130,7 @@ def _order(
     by = turn.interrupted
     return Order(
         input=said, session=session, context=turn.context, above=turn, may_ask=can_ask(turn), record=turn.record,
-        row=ROW, deed=ctx.key, may_retry=False, emit=_emit(agent, ctx),
+        row=ROW if paused is None else None, deed=ctx.key, may_retry=False, emit=_emit(agent, ctx),
         was_read=lambda: False, began=lambda child: turn.below.update({call: child}),
         interrupted=None if by is None else Interruption(id=by.id, cause=by.cause),
     )  # fmt: skip

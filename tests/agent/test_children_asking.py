@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.moments import ALLOW, Deny, Hooks, Stop
 from tests.agent.children import Effects, ask, clerk
 from tests.turn.acting import Named, bodies, results, texts, tool, turn
-from tests.turn.pausing.asking import answered, approve, asks, checked, open_question, waiting
+from tests.turn.pausing.asking import Acting, answered, approve, asks, checked, open_question, waiting
 
 pytestmark = pytest.mark.integration
 
@@ -108,6 +109,47 @@ async def test_a_turn_that_is_stopped_tells_of_a_child_that_waits_what_is_known(
     assert "outcome is unknown" in str(second.result)
     assert done.session is not None
     assert done.session.pending is None
+
+
+async def test_an_interruption_in_the_middle_leaves_nobody_waiting() -> None:
+    """The child that goes on is stopped, the one whose question was to come is told as what it is: unknown."""
+    began = asyncio.Event()
+
+    class Stuck(ScriptedModel):
+        async def stream(self, request: Any, /) -> Any:
+            if texts(request):
+                began.set()
+                await asyncio.Event().wait()
+            async for chunk in super().stream(request):
+                yield chunk
+
+    low = clerk().with_(model=Stuck(*[call("order", what=what) for what in "AB"]))
+    agent = desk(ScriptedModel(ask("a", "b"), "Never mind."), low)
+    paused = await turn(agent)
+    stream = agent.turn_stream(Answered(open_question(paused).key, value="M"), session=waiting(paused))
+    async with asyncio.timeout(5), stream:
+        await began.wait()
+        await stream.leave()
+        result = await stream.result()
+    assert (result.status, results(result)) == ("interrupted", [("clerk", "failed"), ("clerk", "cancelled")])
+    assert result.session is not None
+    assert (result.session.pending, (await turn(agent, session=result.session)).text) == (None, "Never mind.")
+
+
+async def test_a_director_that_acts_with_a_sub_agent_asks_through_it_too() -> None:
+    """The answer goes down, and what the child came to is the value of the act."""
+    told: list[object] = []
+    effects = Effects()
+    low = clerk(effects)
+
+    async def direct(turn: Any, stage: Any) -> None:
+        acted = await stage.act(low.as_tool(), {"message": "pay:a order:A"}, key="ask")
+        told.append(acted.asked.text if acted.asked else acted.value)
+
+    agent: Agent[Any, str] = Agent(ScriptedModel(), director=Acting(direct))
+    paused = await turn(agent)
+    await answered(agent, paused, value="XL")
+    assert (told, effects.done) == (["Which size of A?", "order:A is done: A in XL"], ["a"])
 
 
 async def test_an_expired_question_is_an_answer_to_the_child_alone() -> None:
