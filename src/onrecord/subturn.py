@@ -13,6 +13,7 @@ from onrecord.conversation.inputs import Answered, Ask, Input, Interruption, Que
 from onrecord.conversation.outgoing import CallDelta, ChildDelta, Delta, SearchDelta
 from onrecord.errors import ModelError, OutputInvalid, TurnError, UsageError
 from onrecord.jsonio import Json
+from onrecord.models.model import ModelCard
 from onrecord.session.codec import loads_session
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
@@ -58,7 +59,7 @@ def agent_tool(agent: Agent[Any, Any], id: str, description: str, *, concurrency
     )  # fmt: skip
 
 
-def _cards(plan: Plan) -> tuple[tuple[str, Any], ...]:
+def _cards(plan: Plan) -> tuple[tuple[str, ModelCard], ...]:
     """The models of an agent and of those below it, where they are no functions of a turn."""
     model = plan.fixed_model()
     own = () if model is None else ((plan.spec.name, model.card),)
@@ -69,6 +70,8 @@ def _cards(plan: Plan) -> tuple[tuple[str, Any], ...]:
 async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolResult:
     """Takes the child turn, or goes on with a paused one; its question is the parent's."""
     turn, call = ctx.turn, ctx.call.id
+    if not message.strip():
+        return ToolResult(error_text("Validation failed: the message has no words"), status="invalid")
     if (depth := _depth(turn)) >= DEEPEST:
         return _failed(f"{agent.name} was not asked: {depth} agents are at work one below the other, which is the most")
     waiting = turn.paused_children.get(call)
@@ -185,9 +188,10 @@ def _returned(agent: Agent[Any, Any], result: TurnResult[Any], child: Turn | Non
     """What the parent's model reads of a child turn that came to its end."""
     if result.status == "interrupted":
         return _failed(f"{agent.name} was interrupted; what it did until then stands")
-    cut = child is not None and child.stopped is not None and not child.stopped.wrap_up
-    if cut and not result.text and child is not None and child.stopped is not None:
-        return _failed(f"{agent.name} was stopped before it answered: {child.stopped.reason}")
+    stopped = None if child is None else child.stopped
+    cut = stopped is not None and not stopped.wrap_up
+    if stopped is not None and cut and not result.text:
+        return _failed(f"{agent.name} was stopped before it answered: {stopped.reason}")
     try:
         value: object = result.text if agent.spec.output is str else result.output
     except OutputInvalid as misfit:

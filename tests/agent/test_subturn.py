@@ -123,10 +123,10 @@ def test_a_child_is_described_as_a_tool() -> None:
 
 
 async def test_arguments_of_a_child_are_checked() -> None:
-    """A call without its message never becomes a turn."""
-    model = ScriptedModel([call("clerk")], "Done.")
+    """A call without its message, or without words in it, never becomes a turn."""
+    model = ScriptedModel([call("clerk"), ask_clerk(" ")], "Done.")
     result = await turn(office(model))
-    assert (results(result), result.children) == ([("clerk", "invalid")], ())
+    assert (results(result), result.children) == ([("clerk", "invalid")] * 2, ())
 
 
 # ---- failing ---------------------------------------------------------------------------------------------------------
