@@ -38,7 +38,7 @@ __all__ = ("CARD", "INPUTS", "LONG", "PLAIN", "QUIET", "REFUND", "TOOLS", "Made"
 LONG = "A long answer about zebras. " * 30 + "token=abc123"
 """What ``look`` returns: long enough to be stored, with something in it that a rule takes out."""
 
-USED = Usage(input_tokens=100, output_tokens=10)
+USED = Usage(input_tokens=100, output_tokens=10, cached_input_tokens=90)
 CARD = ModelCard(provider="talk", model="one", protocol="talk", cache_marks=True, thinking="budget")
 PLAIN = replace(CARD, cache_marks=False)
 
@@ -149,11 +149,15 @@ REFUND = _tool("refund", "refunded", takes={"order": "string"})
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A feature in a setting: what it is in ``features=``, what it makes of tools, what else the agent is given."""
+    """A feature in a setting: what it is in ``features=``, what it makes of tools, what else the agent is given.
+
+    ``began`` is told of the talk before it begins.
+    """
 
     features: tuple[Feature, ...] = ()
     dress: Mapping[str, Callable[[Tool], Tool]] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
+    began: Callable[[Play], None] | None = None
 
 
 @dataclass(kw_only=True)
@@ -230,6 +234,9 @@ async def played(
     model = model or Talker()
     agent = agent_of(model, made, watched.append)
     play = Play(model=model, agent=agent, store=store_of(agent), watched=watched)
+    for one in made:
+        if one.began is not None:
+            one.began(play)
     effects = FakeEffects()
     for id, said in inputs:
         await _take(play, id, said, effects, stores=stores)
