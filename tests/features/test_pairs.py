@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from onrecord.errors import ConfigurationError, OnrecordError
+from onrecord.turn.plan import Bundle
 from tests.features.active import ACTIVE, EXCLUDE
 from tests.features.always import every_promise
 from tests.features.idle import IDLE
@@ -87,3 +89,30 @@ async def test_pairs_that_exclude_each_other_are_refused_and_both_are_named(pair
     with pytest.raises(ConfigurationError) as told:
         await played(ACTIVE[one]()[0], ACTIVE[other]()[0])
     assert all(name in str(told.value) for name in EXCLUDE[pair])
+
+
+OFTEN = frozenset({
+    "input rule", "call rule", "asking rule", "result rule", "output rule", "closing rule", "media", "degrade",
+    "choose", "instructions", "condition", "template", "commentary", "watch", "logs",
+})  # fmt: skip
+"""What an agent may have several of."""
+
+
+@pytest.mark.parametrize("name", sorted(ACTIVE.keys() - OFTEN))
+async def test_what_there_may_be_one_of_is_refused_when_it_comes_twice_and_both_sides_are_named(name: str) -> None:
+    """Given by a bundle and by the agent itself, say."""
+    held, again = ACTIVE[name]()[0], ACTIVE[name]()[0]
+    outer = Bundle(name="outer", version="2", features=again.features)
+    with pytest.raises(ConfigurationError) as told:
+        await played(replace(held, dress={}), replace(again, features=(outer,), dress={}))
+    assert "twice" in str(told.value) or "only one" in str(told.value)
+    if name not in {"typed", "bundle"}:  # of the one there is an output, of the other its name
+        assert "bundle 'outer' 2" in str(told.value)
+        assert "the agent itself" in str(told.value)
+
+
+@pytest.mark.parametrize("name", sorted(OFTEN))
+async def test_what_there_may_be_several_of_works_twice(name: str) -> None:
+    """Also under one name."""
+    made, again = ACTIVE[name]()[0], ACTIVE[name]()[0]
+    every_promise(await played(made, again))
