@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from onrecord.models.model import scope_of
 from onrecord.models.request import Request, Span
 from onrecord.record.entry import Entry, kind_of
-from onrecord.record.kinds import ModelRequested, ToolStarted
+from onrecord.record.kinds import ModelRequested, ToolStarted, TurnPaused
 from onrecord.session.codec import dumps_session
 from onrecord.session.session import Session
 from onrecord.session.walking import Walked, walk
@@ -83,18 +83,24 @@ def shown_units(request: Request) -> list[int]:
 
 
 def prefixes_are_stable(play: Play) -> None:
-    """Each request shows what the one before it showed, in the same words; where not, an entry between says why."""
+    """Each request shows what the one before it showed, in the same words; where not, an entry between says why.
+
+    A turn that waits for a person keeps its rounds to itself: another one goes on without them.
+    """
     for id in play.sessions:
         entries = [entry for result in play.results if _is_of(result.session, id) for entry in result.entries]
         sent = iter([request for request in play.requests if _session_of(request) == id])
-        before, told = None, set[str]()
+        before, of, told, waits = None, "", set[str](), set[str]()
         for entry in entries:
             told.add(kind_of(entry.body))
+            if isinstance(entry.body, TurnPaused):
+                waits.add(entry.turn)
             if isinstance(entry.body, ModelRequested) and entry.body.purpose != "consult":
                 request = next(sent)
-                if before is not None and not told & REASONS:
+                apart = entry.turn != of and waits & {of, entry.turn}
+                if before is not None and not apart and not told & REASONS:
                     assert _prefix(request)[: len(_prefix(before))] == _prefix(before)
-                before, told = request, set[str]()
+                before, of, told = request, entry.turn, set[str]()
 
 
 def _session_of(request: Request) -> str:
