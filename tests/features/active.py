@@ -30,7 +30,8 @@ from onrecord.governance import (
     on_input,
     on_output,
 )
-from onrecord.governance.budget import Ticked, spent
+from onrecord.governance.budget import spent
+from onrecord.governance.ledger import Ticked
 from onrecord.honesty import Commentary, SelfExplain
 from onrecord.memory import Corpus, Document, Facts, Memory, PlainShelf, Recent, Retrieve
 from onrecord.memory.documents import passages_of

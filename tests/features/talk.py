@@ -101,7 +101,7 @@ class Talker:
     async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
         """A thought, then the round of the script; for whoever consults it, a sentence."""
         self.requests.append(request)
-        steps: Sequence[Any] = ["A short summary."] if request.purpose == "consult" else self.steps(request)
+        steps: Sequence[Any] = [self.summary()] if request.purpose == "consult" else self.steps(request)
         yield ThinkingChunk("I ponder.")
         if request.shape is not None and not any(isinstance(step, CallChunk) for step in steps):
             steps = [dumps({"words": "".join(steps)}).decode()]
@@ -109,6 +109,10 @@ class Talker:
             yield TextChunk(step) if isinstance(step, str) else step
         asks = any(isinstance(step, CallChunk) for step in steps)
         yield Finished(finish="calls" if asks else "stop", usage=USED, model=self.card.model)
+
+    def summary(self) -> str:
+        """What it says to whoever consults it."""
+        return "A short summary."
 
     def steps(self, request: Request) -> Sequence[Any]:
         """The round that is due."""
