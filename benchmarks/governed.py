@@ -1,8 +1,8 @@
 """What a governed agent costs: a support desk with twelve features over a model that answers at once.
 
-Rules on what comes in and goes out, permissions, check-ins, redaction with commentary behind it, a window, instructions
-under conditions, a graph of skills, memory, retrieval, artifacts, a budget. ``with a call`` has two requests and a tool
-between them, which every rule about calls judges. The sessions go on from block to block, as those of people do.
+A rule on what goes out, permissions, check-ins, redaction and commentary behind it, a window, an instruction under a
+condition, a graph of skills, memory, retrieval, artifacts, a budget. ``with a call`` has two requests and a tool
+between them, which permissions and check-ins judge. The sessions go on from block to block, as those of people do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.in_process import INSTRUCTIONS, Instant, Row, session_of, table
 from benchmarks.measure import YARDSTICK_US, Figure, Work, by_turns, yardstick
-from onrecord import Agent, Allow, Deny, Instruction, after_tool, on_input, on_output
+from onrecord import Agent, Allow, Deny, Instruction, on_output
 from onrecord.governance import Budget, CheckIn, Limit, NeedsCheckIn, Permissions, Policy, Redaction
 from onrecord.honesty import Commentary
 from onrecord.memory import Corpus, Document, Facts, Memory, PlainShelf, Recent, Retrieve
@@ -47,18 +47,6 @@ BUDGETS: Mapping[str, tuple[str, float]] = {
 
 
 # ---- the desk -------------------------------------------------------------------------------------------------------
-
-
-@on_input
-def no_cards(turn: Any, input: Any) -> Any:
-    """Nobody writes a card number here."""
-    return Deny("no card numbers, please") if "4111-" in str(input.content) else Allow()
-
-
-@after_tool
-def no_tokens(turn: Any, returned: Any) -> Any:
-    """No secret of a tool gets to the model."""
-    return Deny("a secret") if any("token=" in part.text for part in returned.content) else Allow()
 
 
 @on_output
@@ -106,17 +94,16 @@ def _corpus() -> Corpus:
 
 
 def features(told: Callable[[str, Any], Any]) -> list[Feature]:
-    """The twelve, and the rules."""
+    """The twelve."""
     return [
-        no_cards, no_tokens, no_promises,
+        no_promises,
         Permissions({"desk": ["*"]}, "desk", policies=(Policy(name="small", tools=("refund",), args={"amount": 0}),)),
         CheckIn(),
         Redaction(patterns=[r"\b\d{4}-\d{4}\b"], names=["amount"]),
         Window.last(40, slack=20),
         Instruction("Say where the order is.", only_if=OnReturn("look_up_order"), name="order"),
-        Instruction("This is request {{action}} of {{action_budget}}.", template=True, name="left"),
         _graph(),
-        Memory(PlainShelf(), (Facts(), Recent(6))),
+        Memory(PlainShelf(), (Facts(), Recent(4))),
         Retrieve(_corpus(), top=2),
         Artifacts(2000),
         Budget(Limit(tokens=1_000_000)),

@@ -123,7 +123,8 @@ class Redaction(Struct, frozen=True, kw_only=True):
         """A text as it may leave."""
         if not self.texts:
             return self.word if text else text
-        for pattern in cast(Sequence[re.Pattern[str]], self.patterns):
+        pattern: Any
+        for pattern in self.patterns:
             text = pattern.sub(self._word, text)
         return text
 
@@ -184,9 +185,9 @@ class Redaction(Struct, frozen=True, kw_only=True):
         changed: dict[str, Any] | None = None
         for name, is_fixed in _looked_at(type(value)):
             old = getattr(value, name)
-            if old is None or (is_fixed and isinstance(old, str)):
-                continue
-            new = self._walked(old)
+            if not old or (is_fixed and isinstance(old, str)):
+                continue  # nothing has no words
+            new = self._text_of(old) if type(old) is str else self._walked(old)
             if new is not old:
                 changed = {} if changed is None else changed
                 changed[name] = new
@@ -195,7 +196,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
     def _items(self, value: tuple[Any, ...] | list[Any]) -> tuple[Any, ...] | list[Any]:
         items: list[Any] | None = None
         for place, old in enumerate(value):
-            new = self._walked(old)
+            new = self._text_of(old) if type(old) is str else self._walked(old)
             if new is not old:
                 items = [*value] if items is None else items
                 items[place] = new
