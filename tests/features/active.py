@@ -231,8 +231,8 @@ def credentials() -> Active:
     def dress(tool: Tool) -> Tool:
         handler = tool.handler
 
-        def run(args: Any, ctx: Any) -> str:
-            return f"{handler(args, ctx)} with {credential(ctx).secret}"
+        async def run(args: Any, ctx: Any) -> str:
+            return f"{await handler(args, ctx)} with {credential(ctx).secret}"
 
         return with_trait(NeedsCredential(service="mail"))(replace(tool, handler=run))
 
@@ -363,21 +363,12 @@ def thinking() -> Active:
 
 
 def media() -> Active:
-    """Every request may show pictures by their words."""
+    """Every request may show pictures by their words, and leave out what cannot be sent."""
 
     def keeps(play: Play) -> None:
-        assert all(request.view.stand_ins for request in play.requests)
+        assert all(request.view.stand_ins and request.view.degrade for request in play.requests)
 
-    return Made(features=(Media(),)), keeps
-
-
-def degrade() -> Active:
-    """Every request may leave out what cannot be sent."""
-
-    def keeps(play: Play) -> None:
-        assert all(request.view.degrade for request in play.requests)
-
-    return Made(features=(Degrade(),)), keeps
+    return Made(features=(Media(), Degrade())), keeps
 
 
 def choose() -> Active:
@@ -402,35 +393,23 @@ def choose() -> Active:
 
 
 def instructions() -> Active:
-    """A fact and an instruction, in the order of their ranks."""
-    features = (Instruction("Be brief.", name="brief"), Instruction("It is noon.", rank=Rank.FACT, name="noon"))
+    """A fact, an instruction, one behind a look and one with numbers, in the order of their ranks."""
+    features = (
+        Instruction("Be brief.", name="brief"),
+        Instruction("It is noon.", rank=Rank.FACT, name="noon"),
+        Instruction("You looked.", only_if=OnReturn("look"), name="looked"),
+        Instruction("Action {{action}}/{{action_budget}}.", template=True, name="left"),
+    )
 
     def keeps(play: Play) -> None:
         for request in play.requests:
             text = system_of(request)
             assert 0 <= text.index("You help.") < text.index("It is noon.") < text.index("Be brief.")
-
-    return Made(features=features), keeps
-
-
-def condition() -> Active:
-    """A text behind a look, and at no other time."""
-
-    def keeps(play: Play) -> None:
-        told = [request for request in play.requests if "You looked." in system_of(request)]
-        assert told == play.of("#2")[1:2]
-
-    return Made(features=(Instruction("You looked.", only_if=OnReturn("look"), name="looked"),)), keeps
-
-
-def template() -> Active:
-    """Says how many requests are left."""
-
-    def keeps(play: Play) -> None:
+        assert [request for request in play.requests if "You looked." in system_of(request)] == play.of("#2")[1:2]
         told = [re.findall(r"Action (\d+)/(\d+)\.", system_of(request)) for request in play.of("#2")]
         assert told == [[(str(number), "6")] for number in range(1, len(told) + 1)]
 
-    return Made(features=(Instruction("Action {{action}}/{{action_budget}}.", template=True, name="left"),)), keeps
+    return Made(features=features), keeps
 
 
 def bundle() -> Active:
@@ -564,19 +543,14 @@ def commentary() -> Active:
 
 
 def watch() -> Active:
-    """Sees every entry once, in order."""
+    """Sees every entry once, in order; beside it a log, of which tests/telemetry tell."""
     seen: list[Any] = []
 
     def keeps(play: Play) -> None:
         assert seen == play.watched
         assert [kind_of(entry.body) for entry in seen] == [kind_of(entry.body) for entry in play.entries]
 
-    return Made(features=(Watch(seen.append, name="inside"),)), keeps
-
-
-def logs() -> Active:
-    """Logs lines without content; what it logs, tests/telemetry say."""
-    return Made(features=(Logs(),)), lambda _: None
+    return Made(features=(Watch(seen.append, name="inside"), Logs())), keeps
 
 
 ACTIVE: Mapping[str, Callable[[], Active]] = {
@@ -584,9 +558,9 @@ ACTIVE: Mapping[str, Callable[[], Active]] = {
     "output rule": output_rule, "closing rule": closing_rule, "permissions": permissions, "check-in": check_in,
     "credentials": credentials, "budget": budget, "redaction": redaction, "window": window, "compaction": compaction,
     "artifacts": artifacts, "context": context, "cache marks": cache_marks, "prompt budget": prompt_budget,
-    "thinking": thinking, "media": media, "degrade": degrade, "choose": choose, "instructions": instructions,
-    "condition": condition, "template": template, "bundle": bundle, "typed": typed, "memory": memory,
+    "thinking": thinking, "media": media, "choose": choose, "instructions": instructions,
+    "bundle": bundle, "typed": typed, "memory": memory,
     "retrieve": retrieve, "skills": skills, "skill graph": skill_graph, "self-explain": self_explain,
-    "commentary": commentary, "watch": watch, "logs": logs,
+    "commentary": commentary, "watch": watch,
 }  # fmt: skip
 """Every feature at work, by a name of this registry."""

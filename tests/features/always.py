@@ -27,18 +27,17 @@ REASONS = frozenset({"context.evicted", "history.changed"})
 """Kinds of entries that say why a request does not begin as the one before."""
 
 
-def every_promise(play: Play, *, wires: Sequence[Wire] = WIRES) -> None:
+def every_promise(play: Play) -> None:
     """All of them."""
     record_is_proved(play)
     prefixes_are_stable(play)
+    runs_once(play)
     for request in play.requests:
         assert request.pieces == arranged(request.pieces), "pieces stand by place and rank"
         assert request.own in shown_units(request) or request.own == len(request.conversation.units)
         assert request.own - 1 in shown_units(request), "the message that the turn is about is shown"
-    for request in play.requests[-1:]:
-        for wire in wires:
-            no_orphans(wire, request)
-    runs_once(play)
+    for wire in WIRES:
+        no_orphans(wire, play.requests[-1])
 
 
 # ---- the record -----------------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ LONG = "A long answer about zebras. " * 30 + "token=abc123"
 USED = Usage(input_tokens=100, output_tokens=10, cached_input_tokens=90)
 CARD = ModelCard(provider="talk", model="one", protocol="talk", cache_marks=True, thinking="budget")
 PLAIN = replace(CARD, cache_marks=False)
+WIRE = Wire(body=b"{}")
 
 Step = Sequence[Any] | Callable[[Request], Sequence[Any]]
 
@@ -95,8 +96,8 @@ class Talker:
         self.requests: list[Request] = []
 
     def wire(self, request: Request, /) -> Wire:
-        """What the request shows, as JSON."""
-        return Wire(body=dumps(shown(request)))
+        """Always the same bytes: tests write requests on wires of vendors."""
+        return WIRE
 
     async def stream(self, request: Request, /) -> AsyncGenerator[Chunk, None]:
         """A thought, then the round of the script; for whoever consults it, a sentence."""
@@ -131,7 +132,7 @@ def _tool(name: str, told: str, **more: Any) -> Tool:
     properties: dict[str, Any] = {key: {"type": kind} for key, kind in more.pop("takes").items()}
     schema = {"type": "object", "properties": properties, "required": list(properties)}
 
-    def run(args: Mapping[str, Any], ctx: ToolContext[Any]) -> str:
+    async def run(args: Mapping[str, Any], ctx: ToolContext[Any]) -> str:
         ctx.context.ran.append((name, dict(args)))
         return told
 
@@ -230,10 +231,10 @@ def store_of(agent: Agent[Any, Any]) -> MemoryStore:
     return MemoryStore(bodies=agent.plan.codec.kinds.values())
 
 
-async def played(
-    *made: Made, inputs: Sequence[tuple[str, Input]] = INPUTS, model: Talker | None = None, stores: bool = True
-) -> Play:
-    """The talk with an agent of these features. Between two takes a session is stored, and loaded anew."""
+async def played(*made: Made, inputs: Sequence[tuple[str, Input]] = INPUTS, model: Talker | None = None) -> Play:
+    """The talk with an agent of these features. Between two takes a session is stored, and loaded anew if it
+    ``loads``.
+    """
     watched: list[Entry] = []
     model = model or Talker()
     agent = agent_of(model, made, watched.append)
@@ -243,12 +244,12 @@ async def played(
             one.began(play)
     effects = FakeEffects()
     for id, said in inputs:
-        await _take(play, id, said, effects, stores=stores)
+        await _take(play, id, said, effects)
         effects.advance(minutes=1)
     return play
 
 
-async def _take(play: Play, id: str, said: Input, effects: FakeEffects, *, stores: bool) -> None:
+async def _take(play: Play, id: str, said: Input, effects: FakeEffects) -> None:
     """A turn to its end, with every question answered with yes."""
     owner = Identity(principal="ana")
     session = play.sessions.get(id) or Session(key=SessionKey(id), owner=owner, digest_key="0f" * 8)
@@ -264,14 +265,13 @@ async def _take(play: Play, id: str, said: Input, effects: FakeEffects, *, store
     play.results.append(result)
     kept = result.session
     assert kept is not None
-    if stores:
-        await play.store.commit(result.change())
-        kept = await play.store.load(SessionKey(id))
-        assert kept is not None
+    await play.store.commit(result.change())
+    kept = await play.store.load(SessionKey(id))
+    assert kept is not None
     play.sessions[id] = kept
     if result.question is not None:
         yes: Answered = approved(result.question, by="boss")
-        await _take(play, id, yes, effects, stores=stores)
+        await _take(play, id, yes, effects)
 
 
 def kinds_of(entries: Sequence[Entry]) -> list[type[Body]]:

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.unit
 
 FEATURES = (
     "input rule", "result rule", "output rule", "permissions", "check-in", "asking rule", "credentials", "budget",
-    "redaction", "window", "artifacts", "context", "cache marks", "thinking", "media", "instructions", "condition",
-    "template", "memory", "retrieve", "skills", "self-explain", "commentary",
+    "redaction", "window", "artifacts", "context", "cache marks", "thinking", "media", "instructions", "memory",
+    "retrieve", "skills", "self-explain", "commentary",
 )  # fmt: skip
 NAMES = (
     "look", "look", "rm", "pay", "pay", "mail", "count", "spare", "read_skill", "refund", "run_overview", "get_value",

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.unit
 
 BEGIN, END = "qqbegin", "qqend"
 STRUCTURE = re.compile(r"[\[\]<>{}=`*#]|:\s|\n")
-CHUNK = 3000
+CHUNK = 6000
 FEATURES = [name for name in ACTIVE if name not in {"compaction", "skill graph", "closing rule", "typed"}]
 SUMMING = [name for name in FEATURES if name not in {"window", "artifacts"}] + ["compaction"]
 
@@ -71,33 +71,40 @@ async def _by(text: str, *more: Made, names: list[str] = FEATURES, without: str 
     return await played(*made, *more, **given)
 
 
-def _looking(handler: Callable[..., Any]) -> Made:
+def _looking(told: object) -> Made:
+    async def look(args: object, ctx: object) -> object:
+        return told
+
     def dress(tool: Tool) -> Tool:
-        return replace(tool, handler=handler)
+        return replace(tool, handler=look)
 
     return Made(dress={"look": dress})
 
 
 async def _result(text: str) -> Play:
-    return await _by(text, _looking(lambda *_: text), without="artifacts")
+    return await _by(text, _looking(text), without="artifacts")
 
 
 async def _stored(text: str) -> Play:
-    return await _by(text, _looking(lambda *_: text))
+    return await _by(text, _looking(text))
 
 
 async def _error(text: str) -> Play:
-    return await _by(text, _looking(lambda *_: ToolResult(text, status="failed")), without="artifacts")
+    return await _by(text, _looking(ToolResult(text, status="failed")), without="artifacts")
 
 
 async def _document(text: str) -> Play:
     corpus = await Corpus.of([Document("d", f"xylophone {text}")], splitter=whole)
-    return await _by(text, Made(features=(Retrieve(corpus, query=lambda _: "xylophone", name="shelf"),)))
+    return await _by(
+        text, Made(features=(Retrieve(corpus, query=lambda _: "xylophone", name="shelf", max_chars=9000),))
+    )
 
 
 async def _title(text: str) -> Play:
     corpus = await Corpus.of([Document("d", "xylophone", title=text)], splitter=whole)
-    return await _by(text, Made(features=(Retrieve(corpus, query=lambda _: "xylophone", name="shelf"),)))
+    return await _by(
+        text, Made(features=(Retrieve(corpus, query=lambda _: "xylophone", name="shelf", max_chars=9000),))
+    )
 
 
 async def _sensor(text: str) -> Play:
@@ -134,7 +141,7 @@ class _Scribe(Talker):
 
 async def _summary(text: str) -> Play:
     model = _Scribe()
-    model.text = text[: CHUNK // 8]
+    model.text = text[:750]
     return await _by(text, names=SUMMING, model=model)
 
 
@@ -180,7 +187,7 @@ def _shape(value: Any) -> Any:
 
 def forms(play: Play) -> Iterator[tuple[str, Any]]:
     """The shapes of some requests on every wire: the fullest ones, and the last."""
-    for key in ("#2", "#7", "#8"):
+    for key in ("#2", "#8"):
         for wire in WIRES:
             yield wire.name, _shape(wired(wire, play.of(key)[-1]))
 
