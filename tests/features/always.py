@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from onrecord.models.model import scope_of
 from onrecord.models.request import Request, Span
 from onrecord.record.entry import Entry, kind_of
-from onrecord.record.kinds import ModelRequested, ToolStarted, TurnPaused
+from onrecord.record.kinds import ModelRequested, ToolStarted, TurnPaused, VerdictFiled
 from onrecord.session.codec import dumps_session
 from onrecord.session.session import Session
 from onrecord.session.walking import Walked, walk
@@ -34,7 +34,6 @@ def every_promise(play: Play) -> None:
     runs_once(play)
     for request in play.requests:
         assert request.pieces == arranged(request.pieces), "pieces stand by place and rank"
-        assert request.own in shown_units(request) or request.own == len(request.conversation.units)
         assert request.own - 1 in shown_units(request), "the message that the turn is about is shown"
     for wire in WIRES:
         no_orphans(wire, play.requests[-1])
@@ -84,19 +83,22 @@ def shown_units(request: Request) -> list[int]:
 def prefixes_are_stable(play: Play) -> None:
     """Each request shows what the one before it showed, in the same words; where not, an entry between says why.
 
-    A turn that waits for a person keeps its rounds to itself: another one goes on without them.
+    A turn that waits for a person keeps its rounds to itself: another one goes on without them. A draft that a rule
+    sent back is shown until its next answer.
     """
     for id in play.sessions:
         entries = [entry for result in play.results if _is_of(result.session, id) for entry in result.entries]
         sent = iter([request for request in play.requests if _session_of(request) == id])
-        before, of, told, waits = None, "", set[str](), set[str]()
+        before, of, told, waits, sent_back = None, "", set[str](), set[str](), set[str]()
         for entry in entries:
             told.add(kind_of(entry.body))
             if isinstance(entry.body, TurnPaused):
                 waits.add(entry.turn)
+            if isinstance(entry.body, VerdictFiled) and entry.body.verdict == "revise":
+                sent_back.add(entry.turn)
             if isinstance(entry.body, ModelRequested) and entry.body.purpose != "consult":
                 request = next(sent)
-                apart = entry.turn != of and waits & {of, entry.turn}
+                apart = (entry.turn != of and waits & {of, entry.turn}) or of in sent_back
                 if before is not None and not apart and not told & REASONS:
                     assert _prefix(request)[: len(_prefix(before))] == _prefix(before)
                 before, of, told = request, entry.turn, set[str]()
