@@ -20,8 +20,9 @@ from onrecord.models.request import Request
 from onrecord.session.session import Session
 from onrecord.stores import SqliteStore
 from onrecord.testing import FakeEffects
-from tests.features.active import ACTIVE, everything
+from tests.features.active import ACTIVE
 from tests.features.always import every_promise, no_orphans
+from tests.features.promises import everything
 from tests.features.talk import Play, Talker, agent_of
 from tests.providers.wires import WIRES
 

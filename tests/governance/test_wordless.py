@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import pytest
@@ -18,6 +18,8 @@ from onrecord.record.entry import Body, Entry
 from onrecord.record.receipts import PieceMark, Receipt
 
 pytestmark = pytest.mark.unit
+
+NOW = datetime(2026, 9, 20, tzinfo=UTC)
 
 
 class Leaf(Struct):
@@ -84,8 +86,7 @@ def test_the_librarys_own_types() -> None:
 
 
 def _entry(body: Body) -> Entry:
-    at = datetime(2026, 9, 20)  # noqa: DTZ001 - nobody asks for its zone
-    return Entry(seq=0, n=0, turn="t", take=1, where="main", at=at, cause=None, body=body)
+    return Entry(seq=0, n=0, turn="t", take=1, where="main", at=NOW, cause=None, body=body)
 
 
 def test_a_type_within_itself_is_looked_at_to_the_end() -> None:
@@ -101,7 +102,7 @@ def test_a_manifest_is_looked_at_for_each_redaction_and_each_manifest() -> None:
     for word in ("[one]", "[other]"):
         redaction = Redaction(patterns=["secret"], word=word)
         for manifest in (*told, told[0]):
-            opened = kinds.TurnOpened(input_kind="said", row="r", now=datetime(2026, 9, 20), manifest=manifest)  # noqa: DTZ001
+            opened = kinds.TurnOpened(input_kind="said", row="r", now=NOW, manifest=manifest)
             body = redaction(_entry(opened)).body
             assert isinstance(body, kinds.TurnOpened)
             assert body.manifest == {"agent": word, "n": manifest["n"]}
