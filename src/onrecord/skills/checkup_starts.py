@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from onrecord.skills.checkup import Finding, error, warning
+from onrecord.skills.conditions import says_yes
 from onrecord.skills.cursor import Resolver
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import AllOf, Finder, Intent, Keywords, Match, Pattern
@@ -136,7 +137,7 @@ def _claims(start: Start, find: Finder | None, message: str) -> bool | None:
     if start.only_if is None:
         return start.match is None
     try:
-        return bool(start.only_if(Hop(message=message)))
+        return says_yes(start.only_if(Hop(message=message)))
     except Exception:  # noqa: BLE001 - that it breaks is what is told
         return None
 

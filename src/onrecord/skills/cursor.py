@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import ToolCall
+from onrecord.skills.conditions import says_yes
 from onrecord.skills.guards import Evidence, ToolOutcome, judged
 from onrecord.skills.hop import Hop, MoveCause
 from onrecord.skills.matching import Finder, StartIndex, Witness
@@ -157,7 +158,7 @@ def _lost(outcome: ToolOutcome, route: Route) -> Lost:
 def held(condition: Callable[[T], bool], about: T, where: str) -> bool:
     """Whether code says yes. Code that raises does not, and the log says so."""
     try:
-        return bool(condition(about))
+        return says_yes(condition(about))
     except Exception as error:  # noqa: BLE001 - a condition decides about its own way, not about the turn
         log.warning("only_if of %s failed: %s", where, type(error).__name__)
         return False

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, structs
 
 from onrecord.errors import ConfigurationError
+from onrecord.skills.conditions import check_condition
 from onrecord.skills.guards import Guard, ToolOutcome, check_guard
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import Match
@@ -35,6 +36,7 @@ class Start(_StartHead, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"the start at {self.use!r} has both match= and only_if=", hint="give it one, or make two starts"
             )
+        check_condition(self.only_if, f"only_if of the start at {self.use!r}")
 
 
 class _RouteHead(Struct, frozen=True):
@@ -70,6 +72,7 @@ class Route(_RouteHead, frozen=True, kw_only=True):
             )
         if self.guard is not None:
             check_guard(self.guard, where)
+        check_condition(self.only_if, f"only_if of {where}")
 
     @property
     def kind(self) -> str:
@@ -90,3 +93,6 @@ class Decide(Struct, frozen=True):
     yes: Decide | str
     no: Decide | str
     label: str = ""
+
+    def __post_init__(self) -> None:
+        check_condition(self.only_if, f"only_if of the decision {self.label!r}")

@@ -14,6 +14,7 @@ from onrecord.jsonio import Json
 from onrecord.models.model import Model
 from onrecord.models.request import Piece, Request
 from onrecord.skills import doors
+from onrecord.skills.conditions import check_condition, says_yes
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.procedure import Procedures
 from onrecord.skills.proposals import judge_proposal
@@ -30,6 +31,9 @@ __all__ = ("SkillHooks", "Visible")
 
 log = logging.getLogger("onrecord.skills")
 
+MOST_LOOKED = 256
+"""So far back a result is looked for; one that is further away is as good as gone."""
+
 Visible = Callable[[Turn, str], bool]
 """Whether the skill with this id may be seen in this turn."""
 
@@ -41,6 +45,7 @@ class SkillHooks:
         self, skills: Mapping[str, Skill], *, graph: GraphPlan | None, scoped: frozenset[str], kept: frozenset[str],
         visible: Visible | None, listed: bool, models: Mapping[str, Model],
     ) -> None:  # fmt: skip
+        check_condition(visible, "visible= of skills")
         self.skills, self.graph, self.visible, self.listed, self.models = skills, graph, visible, listed, models
         owned = frozenset(tool.id for skill in (graph.nodes if graph else {}).values() for tool in skill.tools)
         engages = graph is not None and graph.engagement is not None
@@ -49,6 +54,7 @@ class SkillHooks:
         self.serving = Serving(skills, scoped=scoped, owned=owned, kept=kept)
         self.steering = None if graph is None else Steering(graph, self.fold)
         self.tools = self._tools()
+        self.unseen = frozenset(id for id, skill in skills.items() if not skill.in_system)
         self._doors: dict[tuple[object, ...], str] = {}
 
     def _tools(self) -> tuple[Tool, ...]:
@@ -92,15 +98,16 @@ class SkillHooks:
             if state.rounds == 0:
                 message = message_of(turn)
                 await steering.begin(turn, message, hidden)
-                steering.move(turn, Steering.first(turn, message, self.fold))
+                steering.move(turn, steering.first(turn, message))
             elif (batch := _batch(request, state.last)) is not None:
-                steering.move(turn, Steering.next(turn, message_of(turn), batch, self.fold))
+                steering.move(turn, steering.next(turn, message_of(turn), batch))
             state = turn.state(self.fold)
         now = self.fold.served(state)
         parked = Steering.is_parked(now)
         used = self._used(now, parked=parked)
         at = None if parked else self.procedures.at(now)
-        more: tuple[Piece, ...] = self.serving.pieces(used)
+        untold, pins = self._handed(request, now, used) if self.unseen else (frozenset[str](), {})
+        more: tuple[Piece, ...] = self.serving.pieces(used, untold)
         if at is not None:
             more = (*more, at.hint)
         if steering is not None:
@@ -108,20 +115,38 @@ class SkillHooks:
         situation = Situation(used, at, self._door(now, hidden), parked)
         offers = self.serving.offers(request.offers, situation)
         model = self._model(now, used)
-        if not more and offers is request.offers and model is None:
+        if not more and offers is request.offers and model is None and not pins:
             return request
+        view = replace(request.view, pins={**request.view.pins, **pins}) if pins else request.view
         return replace(
-            request, pieces=(*request.pieces, *more) if more else request.pieces, offers=offers,
+            request, pieces=(*request.pieces, *more) if more else request.pieces, offers=offers, view=view,
             model=model or request.model,
         )  # fmt: skip
 
     def _used(self, now: SkillState, *, parked: bool) -> tuple[str, ...]:
         """The skills in use, in the order of their declaration when a graph decides, else as they were taken up."""
         graph = self.graph
+        # A turn that waited may go on in a newer build, which has not all of its skills any more.
+        active = now.active if self.skills.keys() >= set(now.active) else tuple(filter(self.skills.get, now.active))
         if graph is None:
-            return now.active
+            return active
         wired = () if parked else (*graph.always, *((now.cursor,) if now.cursor in self.skills else ()))
-        return tuple(dict.fromkeys((*wired, *now.active)))
+        return tuple(dict.fromkeys((*wired, *active)))
+
+    def _handed(
+        self, request: Request, now: SkillState, used: tuple[str, ...]
+    ) -> tuple[frozenset[str], Mapping[str, str]]:
+        """Texts that only ``read_skill`` shows: those that no result of this turn has, and the rounds of the others.
+
+        A skill that a route, a tool or the turn before led to was never read; a result may have been placed elsewhere.
+        Such a text stands among the instructions. A round that has one must stay: it is pinned.
+        """
+        wanted, pins = set(self.unseen.intersection(used)), dict[str, str]()
+        for id, round_ in dict(now.handed).items():
+            if id in wanted and _says(request, round_, self.skills[id].text):
+                wanted.remove(id)
+                pins[round_] = "skill-in-use"
+        return frozenset(wanted), pins
 
     def _model(self, now: SkillState, used: Sequence[str]) -> Model | None:
         graph = self.graph
@@ -216,7 +241,7 @@ class SkillHooks:
 
 def _sees(visible: Visible, turn: Turn, skill: str) -> bool:
     try:
-        return bool(visible(turn, skill))
+        return says_yes(visible(turn, skill))
     except Exception as error:  # noqa: BLE001 - what cannot be judged is not shown
         log.warning("visible= failed for the skill %r: %s", skill, type(error).__name__)
         return False
@@ -227,6 +252,16 @@ def message_of(turn: Turn) -> str:
     place = turn.admitted
     unit: Any = None if place is None else turn.conversation.units[place]
     return unit.text if isinstance(unit, UserMessage) else ""
+
+
+def _says(request: Request, round_: str, text: str) -> bool:
+    """Whether a result of this round has the text, as the conversation keeps it."""
+    units = request.conversation.units
+    for place in range(len(units) - 1, max(len(units) - MOST_LOOKED, 0) - 1, -1):
+        unit = units[place]
+        if isinstance(unit, Round) and unit.id == round_:
+            return any(text in part.text for call in unit.calls for part in call.result or () if isinstance(part, Text))
+    return False
 
 
 def _batch(request: Request, last: str) -> Sequence[ToolCall] | None:

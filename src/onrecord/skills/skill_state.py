@@ -36,13 +36,14 @@ class SkillState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     up, the latest last; those taken up since the last request stand in ``picked`` and count from the next one on.
     ``cursor`` is where the graph stands, ``pick`` the way that the model chose since the last request, ``proposal``
     what a tool did, ``proposed`` what a running call proposes. ``tenure`` is the skill whose procedure runs, ``step``
-    the one that is next.
+    the one that is next. ``handed`` are the texts that ``read_skill`` handed out, with the round that has them.
     """
 
     rounds: int = 0
     last: str = ""
     active: tuple[str, ...] = ()
     picked: tuple[str, ...] = ()
+    handed: tuple[tuple[str, str], ...] = ()
     cursor: str = ""
     pick: str = ""
     proposal: str = ""
@@ -87,10 +88,7 @@ class SkillFold:
             owned = self.owned is not None and body.name in self.owned
             return replace(state, since=replace(state.since, called=True, owned=state.since.owned or owned))
         if isinstance(body, SkillActivated):
-            if body.hop or body.recalls:
-                since = replace(state.since, asked=True)
-                return replace(state, pick=body.skill if body.hop else state.pick, since=since)
-            return replace(state, picked=_latest(state.picked, (body.skill,)))
+            return _activated(state, body)
         if isinstance(body, SkillMoved):
             strength = strength_of(body.by)
             since = state.since if strength is None else replace(state.since, moved=strength)
@@ -114,6 +112,15 @@ class SkillFold:
             self.served(state), rounds=state.rounds + 1, last=body.round, pick="", proposal="", standing=standing,
             since=Renewal(),
         )  # fmt: skip
+
+
+def _activated(state: SkillState, body: SkillActivated) -> SkillState:
+    if body.recalls:
+        return replace(state, since=replace(state.since, asked=True))
+    state = replace(state, handed=(*state.handed, (body.skill, state.last)))
+    if body.hop:
+        return replace(state, pick=body.skill, since=replace(state.since, asked=True))
+    return replace(state, picked=_latest(state.picked, (body.skill,)))
 
 
 def _latest(held: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:

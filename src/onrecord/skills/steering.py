@@ -45,10 +45,9 @@ class Steering:
         if routed is not None:
             turn.note(routed)
 
-    @staticmethod
-    def first(turn: Turn, message: str, fold: SkillFold) -> Hop:
+    def first(self, turn: Turn, message: str) -> Hop:
         """The hop of a turn's first request."""
-        state = turn.state(fold)
+        state = turn.state(self.fold)
         routed = state.routed
         to, by = ("", "none") if routed is None or routed.by == "menu" else (routed.to, routed.by)
         return Hop(
@@ -56,14 +55,18 @@ class Steering:
             by=by,  # type: ignore[arg-type] # "menu" is left out
         )  # fmt: skip
 
-    @staticmethod
-    def next(turn: Turn, message: str, batch: Sequence[ToolCall], fold: SkillFold) -> Hop:
+    def next(self, turn: Turn, message: str, batch: Sequence[ToolCall]) -> Hop:
         """The hop of a later request: what the calls of the last round came to."""
-        state = turn.state(fold)
+        state = turn.state(self.fold)
         return Hop(
-            round=state.rounds + 1, message=message, results=tuple(map(outcome_of, batch)), cursor=state.cursor,
+            round=state.rounds + 1, message=message, results=tuple(map(outcome_of, batch)), cursor=self.place(state),
             pick=state.pick, proposal=state.proposal, active=state.active, routed=_is_apart(state.routed),
         )  # fmt: skip
+
+    def place(self, state: SkillState) -> str:
+        """Where the cursor stands; nowhere, in a turn that waited while a newer build lost that skill."""
+        known = state.cursor in self.graph.nodes or state.cursor in self.graph.loose  # a graph by shape has no ways
+        return state.cursor if known else ""
 
     def move(self, turn: Turn, hop: Hop) -> None:
         """Moves the cursor, files what there is to say about it, then looks whether the graph is still wanted."""
@@ -94,7 +97,7 @@ class Steering:
         routed = state.routed
         if routed is None or not routed.offered or (state.cursor and state.cursor != routed.source):
             return ()
-        return routed.offered
+        return tuple(id for id in routed.offered if id in self.graph.nodes)
 
     def menu_line(self, state: SkillState, hidden: frozenset[str]) -> str:
         """The open menu in words, or nothing."""
