@@ -124,8 +124,22 @@ async def test_a_failing_scorer_leaves_a_menu(caplog: Any) -> None:
     """Of everything, at the beginning of a conversation; the log names it and not what it said."""
     with caplog.at_level(logging.WARNING, "onrecord.skills"):
         _, result = await answering("done", features=[graph(Down())])
-    assert (routed(result).by, routed(result).offered) == ("menu", ("a", "b"))
+    told = routed(result)
+    assert (told.by, told.offered, told.failed, told.scores) == ("menu", ("a", "b"), "ModelError", ())
     assert "'scores' failed: ModelError" in caplog.text
+
+
+@pytest.mark.parametrize("error", [TimeoutError("10 s"), ValueError("secret"), asyncio.CancelledError()])
+async def test_a_scorer_may_run_out_of_time(error: BaseException) -> None:
+    """The turn goes on without a judgement, and the record says why."""
+
+    class Late(Scores):
+        async def score(self, turn: Any, message: str, candidates: Sequence[Candidate], /) -> dict[str, float]:
+            raise error
+
+    _, result = await answering("done", features=[graph(Late())])
+    told = routed(result)
+    assert (result.text, told.by, told.failed) == ("done", "menu", type(error).__name__)
 
 
 async def test_a_rule_over_the_message_comes_before_any_score() -> None:
@@ -273,23 +287,28 @@ async def test_a_failing_decider_leaves_the_menu() -> None:
     """The model chooses."""
     decider = ScriptedModel(consult=[raises("overload")])
     _, result = await answering("done", features=[graph(Scores(a=0.4, b=0.4), decider=decider)])
-    assert (routed(result).by, routed(result).offered) == ("menu", ("a", "b"))
+    told = routed(result)
+    assert (told.by, told.offered, told.decider_failed) == ("menu", ("a", "b"), "ModelError")
+    assert (told.decider, told.picked) == (decider.card.name, "")
 
 
 # ---- a scorer alone --------------------------------------------------------------------------------------------------
 
 
 async def test_a_scorer_alone_chooses_among_entries() -> None:
-    """No menu: its best, or where it fails the model reads."""
+    """Its best, however near the second is; where it fails, or finds none that fits, the model chooses from a menu."""
     held = SkillGraph([A, B], entries=["a", "b"], scored_by=Scores(a=0.4, b=0.41), check="off")
     _, result = await answering("done", features=[held])
     assert (routed(result).by, cursor(result)) == ("entry", "b")
-    down = SkillGraph([A, B], entries=["a", "b"], scored_by=Down(), check="off")
-    _, result = await answering(pick("a"), "done", features=[down])
-    assert (bodies(result, TurnRouted), cursor(result)) == ([], "a")
-    dead = SkillGraph([A, B], entries=["a", "b"], scored_by=Scores(a=0.0, b=0.0, floor=0.5), check="off")
-    _, result = await answering("done", features=[dead])
-    assert (routed(result).by, cursor(result)) == ("none", "")
+    for scorer, failed in ((Down(), "ModelError"), (Scores(a=0.0, b=0.0, floor=0.5), "")):
+        for strictness, to in (("assist", "a"), ("guard", "a"), ("rails", "")):
+            held = SkillGraph(
+                [A, B], entries=["a", "b"], scored_by=scorer, strictness=strictness, check="off"
+            )  # fmt: skip
+            _, result = await answering(pick("a"), "done", features=[held])
+            assert (routed(result).failed, routed(result).by == "menu", cursor(result)) == (failed, bool(to), to)
+    _, result = await answering("done", said=Happened(name="shipped", key="e1"), features=[held])
+    assert bodies(result, TurnRouted) == []
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
@@ -303,6 +322,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"entries": ["a"], "strictness": "rails"}, "under rails the model chooses nothing"),
     ({"start": "a", "closeness": Closeness()}, "closeness says when classify= is sure"),
     ({"start": "a", "decider": ScriptedModel()}, "the decider could never decide"),
+    (
+        {"start": INTENTS, "classify": Scores(), "decider": ScriptedModel(), "skills": [A, B, skill("none")]},
+        "the decider cannot tell the skill 'none' from its own answer",
+    ),
     ({"start": INTENTS, "classify": 7}, "a int scores nothing"),
     ({"start": INTENTS, "classify": Scores(), "strictness": "rails", "decider": ScriptedModel()}, "could never decide"),
 ]
@@ -312,7 +335,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_a_beginning_that_contradicts_itself_is_refused(given: dict[str, Any], told: str) -> None:
     """By what it is, whatever is checked."""
     with pytest.raises(ConfigurationError, match=told):
-        SkillGraph([A, B, C], check="off", **given)
+        SkillGraph(**{"skills": [A, B, C], "check": "off", **given})
 
 
 @pytest.mark.parametrize("wrong", [{"near_tie": 1.0}, {"near_tie": -0.1}, {"menu": 0}, {"menu": 1.5}])

@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from onrecord.conversation.usage import Usage
 from onrecord.models.classify import Choice, Chosen, Classified, Told
 from onrecord.record.kinds import ModelReplied
 from onrecord.skills import ByClassifier, ByModel, BySimilarity, ByWords, Intent, SkillGraph, Start
 from onrecord.skills.scorers import relevances
-from onrecord.skills.skill_kinds import TurnRouted
+from onrecord.skills.skill_kinds import SkillClassified, TurnRouted
 from onrecord.testing import ScriptedModel
 from tests.skills.knowing import answering, skill
 from tests.turn.acting import Result, bodies
 
 pytestmark = pytest.mark.unit
+
+COST = Usage(input_tokens=7, output_tokens=1)
 
 
 def routed(result: Result) -> TurnRouted:
@@ -71,7 +74,7 @@ class Judge:
 
     async def classify(self, state: Any, questions: Any, /) -> Classified:
         self.asked.append((state, questions))
-        return Classified(model="judge", answers=(self.answer,))
+        return Classified(model="judge", answers=(self.answer,), usage=COST, latency_ms=12)
 
 
 async def test_a_classifier_scores_with_its_chances() -> None:
@@ -85,6 +88,17 @@ async def test_a_classifier_scores_with_its_chances() -> None:
     assert list(question.options) == ["orders", "invoices"]
     assert routed(await scored(ByClassifier(Judge(Chosen(choice="invoices"))), "hm")).to == "invoices"
     assert routed(await scored(Judge(Told(yes=1.0)), "hm")).by == "menu"
+
+
+async def test_what_a_classifier_cost_is_on_the_record() -> None:
+    """And in the result, beside what the model used."""
+    result = await scored(Judge(Chosen(choice="orders")), "hm")
+    (told,) = bodies(result, SkillClassified)
+    assert (told.model, told.choice, told.usage, told.latency_ms) == ("judge", "orders", COST, 12)
+    without = await scored(Judge(Told(yes=1.0)), "hm")
+    assert bodies(without, SkillClassified)[0].choice == ""
+    assert result.usage == without.usage
+    assert (result.usage or Usage()).input_tokens >= 7
 
 
 async def test_a_model_scores_by_choosing() -> None:

@@ -21,7 +21,7 @@ from onrecord.skills.registry import by_id, models_of
 from onrecord.skills.routes import Decide, Route, Start
 from onrecord.skills.scorers import ByClassifier, Candidate, Scorer
 from onrecord.skills.skill import Skill, refused
-from onrecord.skills.turn_start import Closeness, TurnStart
+from onrecord.skills.turn_start import RESERVED, Closeness, TurnStart
 
 __all__ = ("Given", "compiled", "findings", "models_for", "of_shape", "shaped")
 
@@ -138,6 +138,8 @@ def _check_scorers(given: Given, starts: Sequence[Start], entries: Sequence[str]
         raise refused("closeness says when classify= is sure, and there is no classify=", "leave it out")
     if given.decider is not None and (given.classify is None or given.strictness == "rails"):
         raise refused("the decider could never decide: no menu is ever open", "it needs classify=, and no rails")
+    if given.decider is not None and (clash := RESERVED & given.nodes.keys()):
+        raise refused(f"the decider cannot tell the skill {min(clash)!r} from its own answer", "give it another id")
     if given.strictness == "rails" and entries and given.scored_by is None:
         raise refused("under rails the model chooses nothing, and entries= leaves the beginning to it", "use start=")
 
