@@ -74,7 +74,7 @@ async def test_asking_for_what_cannot_be_reached_brings_it_back_and_moves_nothin
     assert "About audit." in systems(requests[4])
     assert [b.to for b in bodies(result, SkillMoved)] == ["audit"]
     assert "at 'audit', not 'report'. From there" not in texts(requests[4])[-1]
-    assert "in use again from your next step on, at 'audit', not 'report'." in texts(requests[4])[-1]
+    assert "at 'audit', for the steps after this one. 'report' was not taken up" in texts(requests[4])[-1]
 
 
 async def test_187_a_call_of_its_tools_renews_it() -> None:

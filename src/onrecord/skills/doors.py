@@ -29,17 +29,22 @@ def lines_of(skills: Iterable[Skill]) -> str:
 
 def door_text(skills: Sequence[Skill]) -> str:
     """What ``read_skill`` says where every skill can be taken up at any time."""
-    return f"{TAKES_UP}\n\nSkills:\n{lines_of(skills)}" if skills else f"{TAKES_UP}\n\nThere is no skill for now."
+    return f"{TAKES_UP}\n\nSkills:\n{lines_of(skills)}" if skills else TAKES_UP
 
 
 LISTED = f"{TAKES_UP} {LIST_SKILLS} tells which skills there are."
 
 
-def routed_text(reachable: Sequence[Skill], others: Sequence[str], menu: str, *, open_too: Sequence[Skill] = ()) -> str:
-    """What ``read_skill`` says where a graph decides which skills can be reached from here."""
+def routed_text(can: Sequence[Skill], others: Sequence[str], menu: str, *, some_hidden: bool) -> str:
+    """What ``read_skill`` says where a graph decides which skills can be reached from here.
+
+    Where some may not be seen, that there is none is not said: it would tell that there are others.
+    """
     parts = [menu, TAKES_UP] if menu else [TAKES_UP]
-    can = [*reachable, *open_too]
-    parts.append(f"From here you can take up:\n{lines_of(can)}" if can else "From here no skill can be taken up.")
+    if can:
+        parts.append(f"From here you can take up:\n{lines_of(can)}")
+    elif not some_hidden:
+        parts.append("From here no skill can be taken up.")
     if others:
         parts.append(f"Not from here, so that asking for them is refused: {', '.join(others)}.")
     return "\n\n".join(parts)
@@ -115,22 +120,29 @@ def skip_step() -> Tool:
     )  # fmt: skip
 
 
-def refusal_text(refused: SkillRejected, *, tree: bool) -> str:
-    """Why a skill cannot be taken up from here. It names none that this person may not see."""
-    what = f"The skill {refused.requested!r} cannot be taken up"
+def refusal_text(refused: SkillRejected, *, tree: bool, some_hidden: bool) -> str:
+    """Why a skill was not taken up: what held when it was asked for, since it is read again in every later request.
+
+    It names no skill that this person may not see, and where one may not, it does not say that there was none.
+    """
+    what = f"The skill {refused.requested!r} was not taken up"
     if tree:
-        return f"{what}: a decision tree chooses the skill here. Go on with the one that is in use."
+        return f"{what}: a decision tree chooses the skill here."
     if refused.posture == "rails":
-        return f"{what}: the way from here is fixed. Go on with the skill that is in use."
+        return f"{what}: the way from there was fixed."
     if refused.posture == "guard" and not refused.allowed:
-        return f"{what}: no choice is open now. Go on with the skill that is in use."
-    told = f"You can take up: {', '.join(refused.allowed)}." if refused.allowed else "There is none that can be."
-    return f"{what} from here. {told}"
+        return f"{what}." if some_hidden else f"{what}: no choice was open."
+    place = f" from {refused.current!r}" if refused.current else ""
+    if refused.allowed:
+        return f"{what}: it could not be reached{place}. What could be: {', '.join(refused.allowed)}."
+    return f"{what}: it could not be reached{place}." + ("" if some_hidden else " Nothing could be.")
 
 
 def recalled_text(refused: SkillRejected) -> str:
     """What is answered to a skill of a parked graph that cannot be reached from where that stands."""
-    can = f" From there you can take up: {', '.join(refused.allowed)}." if refused.allowed else ""
+    place = f" at {refused.current!r}," if refused.current else ""
+    can = f" What could be: {', '.join(refused.allowed)}." if refused.allowed else ""
     return (
-        f"The skills are in use again from your next step on, at {refused.current!r}, not {refused.requested!r}.{can}"
+        f"The skills were brought back,{place} for the steps after this one. {refused.requested!r} was not taken up: "
+        f"it could not be reached from there.{can}"
     )

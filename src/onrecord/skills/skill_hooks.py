@@ -180,7 +180,8 @@ class SkillHooks:
         reach = tuple(id for id in graph.reachable(cursor) if id not in hidden)
         loose = [skill for id, skill in graph.loose.items() if id not in hidden]
         others = [id for id in graph.nodes if id not in reach and id not in hidden]
-        return doors.routed_text([self.skills[id] for id in reach], others, menu, open_too=loose)
+        can = [*(self.skills[id] for id in reach), *loose]
+        return doors.routed_text(can, others, menu, some_hidden=bool(hidden))
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], str]) -> str:
         held = self._doors.get(key)
@@ -210,7 +211,8 @@ class SkillHooks:
         if name == doors.LIST_SKILLS and self.listed and (hidden := self._hidden(turn)):
             told = doors.catalog(skill for id, skill in self.skills.items() if id not in hidden)
             return Allow(replace(returned, content=(Text(told),)), "skills that may not be seen were left out")
-        if told := judge_proposal(turn, turn.state(self.fold), self.graph, returned.call):
+        state = turn.state(self.fold)
+        if state.proposed and (told := judge_proposal(turn, state, self.graph, returned.call, self._hidden(turn))):
             returned = replace(returned, notes=(*returned.notes, Note(by="skills", text=f"\n\n{told}")))
             stepped = self.procedures.stepped(turn, returned)
             return stepped if stepped.why else Allow(returned, "what became of the proposal was added")
@@ -223,7 +225,8 @@ class SkillHooks:
         if steering is not None:
             hop = asked in steering.graph.nodes
             state = turn.state(self.fold)
-            refused = steering.refuses(state, asked, self._hidden(turn))
+            hidden = self._hidden(turn)
+            refused = steering.refuses(state, asked, hidden)
             if refused is not None and Steering.is_parked(state):
                 turn.note(SkillActivated(skill=asked, recalls=True))
                 told = doors.recalled_text(refused)
@@ -231,7 +234,8 @@ class SkillHooks:
             if refused is not None:
                 turn.note(refused)
                 steering.escalate(turn)
-                return Deny(doors.refusal_text(refused, tree=steering.graph.tree is not None))
+                tree = steering.graph.tree is not None
+                return Deny(doors.refusal_text(refused, tree=tree, some_hidden=bool(hidden)))
         turn.note(SkillActivated(skill=asked, hop=hop))
         intro = self.procedures.intro(skill)
         if intro is None:

@@ -106,14 +106,14 @@ class Steering:
         if not offered or routed is None or self.graph.strictness == "rails":
             return ""
         shares = {row.skill: row.relevance for row in routed.scores}
-        stay = state.cursor if routed.stay_offered else ""
+        stay = state.cursor if routed.stay_offered and state.cursor not in hidden else ""
         return doors.menu_text([(id, shares.get(id)) for id in offered], stay=stay)
 
     def lines(self, now: SkillState, hidden: frozenset[str]) -> tuple[Piece, ...]:
         """The card of a parked graph, and the menu in the first request."""
         out: tuple[Piece, ...] = ()
         if now.standing is not None and self.is_parked(now):
-            out = (park_card(now.standing, now.cursor),)
+            out = (park_card(now.standing, "" if now.cursor in hidden else now.cursor),)
         if now.rounds == 0 and now.routed is not None and (line := self.menu_line(now, hidden)):
             out = (*out, Piece(source="skill-menu", text=line, rank=Rank.SKILL, cache="never"))
         return out
@@ -143,7 +143,8 @@ class Steering:
         if asked in reach:
             return None
         allowed = tuple(id for id in (*reach, *graph.loose) if id not in hidden)
-        return SkillRejected(requested=asked, current=state.cursor, allowed=allowed, posture=posture)
+        current = "" if state.cursor in hidden else state.cursor
+        return SkillRejected(requested=asked, current=current, allowed=allowed, posture=posture)
 
     def escalate(self, turn: Turn) -> None:
         """After enough refusals the rest of the turn is for another model."""
