@@ -160,6 +160,19 @@ async def test_the_menu_leads_until_one_of_it_is_taken() -> None:
     assert (told, doors, cursor(result)) == ([True, False, False], [True, True, False], "b")
 
 
+async def test_a_menu_stands_once_where_the_ways_are_too_many_for_a_description() -> None:
+    """Before them, among the instructions."""
+    many = [skill(f"topic-{n}") for n in range(60)]
+    start = [Start(each.id, match=Intent(f"wants {each.id}")) for each in many]
+    scores = Scores(**{each.id: 0.5 for each in many})
+    held = SkillGraph(many, start=start, classify=scores, check="off")
+    requests, _ = await answering(call("look"), "done", features=[held], tools=[tool("look")])
+    for request in requests:
+        assert systems(request).startswith("What the person wants may be one of these: topic-0 (2%)")
+        assert systems(request).count("What the person wants") == 1
+        assert len(descriptions(request)["read_skill"]) <= 1024
+
+
 async def test_at_most_so_many_are_offered() -> None:
     """At least two."""
     start = [Start(id, match=Intent(id)) for id in "abc"]

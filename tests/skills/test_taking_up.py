@@ -288,3 +288,19 @@ def test_an_agent_has_one_feature_of_skills() -> None:
     bundle = Bundle(name="b", version="1", features=(Skills(REFUNDS),))
     with pytest.raises((FeatureConflict, ConfigurationError)):
         Agent(ScriptedModel(), features=[Skills(BILLING), bundle])
+
+
+async def test_a_catalogue_too_long_for_a_description_stands_among_the_instructions() -> None:
+    """Some vendors refuse a tool with a description of more than 1,024 characters; nothing changes between rounds."""
+    many = [skill(f"topic-{n}") for n in range(60)]
+    requests, _ = await answering(pick("topic-7"), "done", features=[Skills(*many)], instructions="Base.")
+    described = {descriptions(request)["read_skill"] for request in requests}
+    assert len(described) == 1
+    assert len(described.pop()) <= 1024
+    base, catalogue = systems(requests[0]).split("\n\n", 1)
+    assert (base, catalogue.count("\n- topic-")) == ("Base.", 60)
+    assert systems(requests[1]) == f"{systems(requests[0])}\n\nAbout topic-7."
+    hidden = Skills(*many, visible=lambda _, id: id == "topic-1")
+    requests, _ = await answering("done", features=[hidden], instructions="Base.")
+    assert systems(requests[0]) == "Base."
+    assert descriptions(requests[0])["read_skill"].endswith("- topic-1: For topic-1.")

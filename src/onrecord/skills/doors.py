@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from onrecord.jsonio import Json, dumps
+from onrecord.models.request import Piece
 from onrecord.skills.skill import Skill
 from onrecord.skills.skill_kinds import SkillRejected
 from onrecord.tools.tool import Tool
+from onrecord.turn.moments import Rank
 
 __all__ = ("LIST_SKILLS", "READ_SKILL", "SKIP_STEP", "catalog", "door_text", "list_skills", "read_skill", "skip_step")
 
@@ -32,7 +34,19 @@ def door_text(skills: Sequence[Skill]) -> str:
     return f"{TAKES_UP}\n\nSkills:\n{lines_of(skills)}" if skills else TAKES_UP
 
 
+MOST_DESCRIBED = 1024
+"""Some vendors refuse a request with a tool whose description is longer."""
+
+ELSEWHERE = f"{TAKES_UP} Which skills there are stands among your instructions."
+
 LISTED = f"{TAKES_UP} {LIST_SKILLS} tells which skills there are."
+
+
+def placed(text: str) -> tuple[str, tuple[Piece, ...]]:
+    """What ``read_skill`` is described by, and what stands among the instructions because it is too long for that."""
+    if len(text) <= MOST_DESCRIBED:
+        return text, ()
+    return ELSEWHERE, (Piece(source="skill-catalog", text=text, rank=Rank.SKILL, cache="while_active"),)
 
 
 def routed_text(can: Sequence[Skill], others: Sequence[str], menu: str, *, some_hidden: bool) -> str:

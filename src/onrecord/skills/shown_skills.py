@@ -91,7 +91,7 @@ class Serving:
 
     def _shown(self, offer: Offer, now: Situation) -> Offer:
         name = offer.tool.id
-        if name == READ_SKILL and now.door:
+        if name == READ_SKILL and now.door != offer.spec.description:
             told = now.door
         elif now.at is not None and name == now.at.step.tool:
             told = now.at.banner + offer.spec.description

@@ -55,11 +55,11 @@ class SkillHooks:
         self.steering = None if graph is None else Steering(graph, self.fold)
         self.tools = self._tools()
         self.unseen = frozenset(id for id, skill in skills.items() if not skill.in_system)
-        self._doors: dict[tuple[object, ...], str] = {}
+        self._doors: dict[tuple[object, ...], tuple[str, tuple[Piece, ...]]] = {}
 
     def _tools(self) -> tuple[Tool, ...]:
         every = list(self.skills.values())
-        described = doors.LISTED if self.listed else doors.door_text(every)
+        described = doors.LISTED if self.listed else doors.placed(doors.door_text(every))[0]
         tools = {tool.id: tool for skill in every for tool in skill.tools}
         own = [doors.read_skill(self.skills, described)]
         own += [doors.list_skills(every)] if self.listed else []
@@ -107,12 +107,13 @@ class SkillHooks:
         used = self._used(now, parked=parked)
         at = None if parked else self.procedures.at(now)
         untold, pins = self._handed(request, now, used) if self.unseen else (frozenset[str](), {})
-        more: tuple[Piece, ...] = self.serving.pieces(used, untold)
+        door, catalog = self._door(now, hidden)
+        more: tuple[Piece, ...] = (*catalog, *self.serving.pieces(used, untold))
         if at is not None:
             more = (*more, at.hint)
         if steering is not None:
-            more = (*more, *steering.lines(now, hidden))
-        situation = Situation(used, at, self._door(now, hidden), parked)
+            more = (*more, *steering.lines(now, hidden, menu=not catalog))
+        situation = Situation(used, at, door, parked)
         offers = self.serving.offers(request.offers, situation)
         model = self._model(now, used)
         if not more and offers is request.offers and model is None and not pins:
@@ -164,12 +165,12 @@ class SkillHooks:
             return frozenset()
         return frozenset(id for id in self.skills if not _sees(visible, turn, id))
 
-    def _door(self, now: SkillState, hidden: frozenset[str]) -> str:
-        """What ``read_skill`` says now, if that is not what it always says."""
+    def _door(self, now: SkillState, hidden: frozenset[str]) -> tuple[str, tuple[Piece, ...]]:
+        """How ``read_skill`` is described now, and what of it stands among the instructions."""
         graph, steering = self.graph, self.steering
+        if self.listed:
+            return doors.LISTED, ()
         if graph is None or steering is None:
-            if not hidden or self.listed:
-                return ""
             return self._kept(
                 (hidden,), lambda: doors.door_text([s for i, s in self.skills.items() if i not in hidden])
             )
@@ -183,12 +184,12 @@ class SkillHooks:
         can = [*(self.skills[id] for id in reach), *loose]
         return doors.routed_text(can, others, menu, some_hidden=bool(hidden))
 
-    def _kept(self, key: tuple[object, ...], make: Callable[[], str]) -> str:
+    def _kept(self, key: tuple[object, ...], make: Callable[[], str]) -> tuple[str, tuple[Piece, ...]]:
         held = self._doors.get(key)
         if held is None:
             if len(self._doors) >= 512:
                 self._doors.clear()
-            held = self._doors[key] = make()
+            held = self._doors[key] = doors.placed(make())
         return held
 
     # ---- calls

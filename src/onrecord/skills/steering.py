@@ -109,12 +109,12 @@ class Steering:
         stay = state.cursor if routed.stay_offered and state.cursor not in hidden else ""
         return doors.menu_text([(id, shares.get(id)) for id in offered], stay=stay)
 
-    def lines(self, now: SkillState, hidden: frozenset[str]) -> tuple[Piece, ...]:
-        """The card of a parked graph, and the menu in the first request."""
+    def lines(self, now: SkillState, hidden: frozenset[str], *, menu: bool) -> tuple[Piece, ...]:
+        """The card of a parked graph, and the ``menu`` in the first request, where nothing else has it."""
         out: tuple[Piece, ...] = ()
         if now.standing is not None and self.is_parked(now):
             out = (park_card(now.standing, "" if now.cursor in hidden else now.cursor),)
-        if now.rounds == 0 and now.routed is not None and (line := self.menu_line(now, hidden)):
+        if menu and now.rounds == 0 and now.routed is not None and (line := self.menu_line(now, hidden)):
             out = (*out, Piece(source="skill-menu", text=line, rank=Rank.SKILL, cache="never"))
         return out
 
