@@ -52,7 +52,7 @@ def test_an_async_condition_is_refused_where_it_is_declared(make: Any, condition
 
 async def test_a_promise_opens_no_way_and_shows_no_skill() -> None:
     """Where a plain function hands one out."""
-    promises = lambda *_: later()  # noqa: E731 - as applications write them
+    promises: Any = lambda *_: later()  # noqa: E731 - as applications write them
     start = [Start("b", only_if=promises), Start("a")]
     requests, _ = await answering("done", features=[SkillGraph([A, B], start=start, check="off")])
     assert systems(requests[0]) == "About a."

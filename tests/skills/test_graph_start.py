@@ -164,7 +164,8 @@ async def test_a_menu_stands_once_where_the_ways_are_too_many_for_a_description(
     """Before them, among the instructions."""
     many = [skill(f"topic-{n}") for n in range(60)]
     start = [Start(each.id, match=Intent(f"wants {each.id}")) for each in many]
-    scores = Scores(**{each.id: 0.5 for each in many})
+    each_half: dict[str, Any] = {each.id: 0.5 for each in many}
+    scores = Scores(**each_half)
     held = SkillGraph(many, start=start, classify=scores, check="off")
     requests, _ = await answering(call("look"), "done", features=[held], tools=[tool("look")])
     for request in requests:
@@ -314,14 +315,15 @@ async def test_a_scorer_alone_chooses_among_entries() -> None:
     _, result = await answering("done", features=[held])
     assert (routed(result).by, cursor(result)) == ("entry", "b")
     for scorer, failed in ((Down(), "ModelError"), (Scores(a=0.0, b=0.0, floor=0.5), "")):
-        for strictness, to in (("assist", "a"), ("guard", "a"), ("rails", "")):
+        postures: list[tuple[Any, str]] = [("assist", "a"), ("guard", "a"), ("rails", "")]
+        for strictness, to in postures:
             held = SkillGraph(
                 [A, B], entries=["a", "b"], scored_by=scorer, strictness=strictness, check="off"
             )  # fmt: skip
             _, result = await answering(pick("a"), "done", features=[held])
             assert (routed(result).failed, routed(result).by == "menu", cursor(result)) == (failed, bool(to), to)
-    _, result = await answering("done", said=Happened(name="shipped", key="e1"), features=[held])
-    assert bodies(result, TurnRouted) == []
+    unsaid = await turn(Agent(ScriptedModel("done"), features=[held]), Happened(name="shipped", key="e1"))
+    assert bodies(unsaid, TurnRouted) == []
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------

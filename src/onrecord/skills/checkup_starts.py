@@ -24,7 +24,8 @@ def start_findings(
     yield from _overlaps(starts)
     yield from _intents(starts, classified=classified)
     for place, start in enumerate(starts):
-        if start.match is not None and isinstance(start.match, Intent):
+        if isinstance(start.match, Intent):
+            yield from _claimed(start, (*start.match.examples, *start.examples), starts, finders)
             continue
         for example in start.examples:
             yield from _example(place, example, starts, finders)
@@ -128,6 +129,17 @@ def _example(place: int, example: str, starts: Sequence[Start], finders: Sequenc
             elif other.match is not None:
                 yield error("example-shadowed-by-earlier", start.use, f"{other.use!r} before it takes {example!r}")
             return
+
+
+def _claimed(
+    start: Start, examples: Sequence[str], starts: Sequence[Start], finders: Sequence[Finder | None]
+) -> Iterator[Finding]:
+    """Examples of an intent that a rule over words takes: those come before all intents, wherever they stand."""
+    for example in examples:
+        for other, find in zip(starts, finders, strict=True):
+            if other.use != start.use and find is not None and find(example) is not None:
+                yield error("example-shadowed-by-earlier", start.use, f"a rule of {other.use!r} takes {example!r}")
+                break
 
 
 def _claims(start: Start, find: Finder | None, message: str) -> bool | None:

@@ -91,7 +91,7 @@ class SkillGraph:
         self.scoped = frozenset(
             id for id, skill in self.skills.items() if skill.scoped or (everywhere and id in self.plan.nodes)
         )
-        self.visible, self.check, self._known = visible, check, given.known
+        self.visible, self.check, self._known, self._never = visible, check, given.known, given.never
         self._findings = tuple(graph_making.findings(given, self.plan)) if graph is None else ()
         if given.known is not None:
             self._findings += tuple(body_findings(self.plan, self.scoped, given.known, closed=True))
@@ -137,6 +137,23 @@ class SkillGraph:
     def checkup(self) -> tuple[Finding, ...]:
         """Everything that was found when it was made, errors first."""
         return tuple(sorted(self._findings, key=lambda each: each.severity))
+
+    async def checkup_intents(self, model: str | Model | None = None) -> tuple[Finding, ...]:
+        """What ``classify=`` makes of every example of an intent, and of ``never_routes``; errors first.
+
+        An error is an example that begins elsewhere; a warning is one that cannot be told from another intent's, or
+        that only its own words lead there. Each is judged as the first message of a conversation, up to twice; what a
+        model is asked for it costs, and stands on no record. ``model`` is the agent's own, for ``ByModel()``.
+        ConfigurationError for a graph without ``classify=``.
+        """
+        from onrecord.skills.checkup_intents import intent_findings
+
+        begins = self.plan.begins
+        if begins is None or begins.scorer is None or begins.apart or not self.plan.starts:
+            raise refused("the graph judges no intents: it has no classify=", "checkup() tells the rest")
+        asked = model_named(model) if isinstance(model, str) else model
+        found = [each async for each in intent_findings(begins, self.plan.starts, self._never, asked)]
+        return tuple(sorted(found, key=lambda each: each.severity))
 
     def to_mermaid(self) -> str:
         """The graph as a Mermaid flowchart; dashed arrows are those that only the model takes."""
