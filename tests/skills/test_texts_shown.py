@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.prompt import Artifacts, Window
+from onrecord.models.model import ModelCard
+from onrecord.prompt import Artifacts, CacheMarks, Window
 from onrecord.prompt.window.evicted import Evicted
 from onrecord.skills import Route, Skill, SkillGraph, SkillProposed, Skills
 from onrecord.testing import ScriptedModel, call
@@ -69,6 +70,17 @@ async def test_a_text_that_nobody_handed_out_stands_among_the_instructions() -> 
     await turn(agent, "again", session=second.session)
     handed = model.requests[-2:]
     assert [(systems(request), sees(request, "About only.")) for request in handed] == [("About a.", 1)] * 2
+
+
+async def test_a_graph_that_moves_on_and_on_marks_nothing_for_a_cache() -> None:
+    """Its texts stand in front of the conversation, so each beginning would be another one."""
+    ids = "abcd"
+    ways = [Route(source, to, on_tool="look") for source, to in zip(ids, ids[1:], strict=False)]
+    held = SkillGraph([skill(id) for id in ids], start="a", routes=ways, check="off")
+    card = ModelCard(provider="scripted", model="script", protocol="scripted", cache_marks=True)
+    model = ScriptedModel(*[call("look")] * 3, "done", card=card)
+    await answering(features=[held, CacheMarks()], model=model, tools=[tool("look")])
+    assert [request.view.head is not None for request in model.requests] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(
