@@ -82,7 +82,7 @@ async def in_use(*skills: Sequence[str], card: ModelCard = MARKS) -> list[bool]:
 
     answers = [*([call("lookup", n=n)] for n in range(len(skills) - 1)), "ok"]
     model = ScriptedModel(*answers, card=card)
-    features = [Named("skills", Hooks(on_request=hook)), CacheMarks()]
+    features: list[Any] = [Named("skills", Hooks(on_request=hook)), CacheMarks()]
     await turn(Agent(model, features=features, instructions="Base.", tools=[tool()], rounds=len(skills)))
     return [asked.view.head is not None for asked in model.requests]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -75,7 +76,7 @@ async def test_a_text_that_nobody_handed_out_stands_among_the_instructions() -> 
 async def test_a_graph_that_moves_on_and_on_marks_nothing_for_a_cache() -> None:
     """Its texts stand in front of the conversation, so each beginning would be another one."""
     ids = "abcd"
-    ways = [Route(source, to, on_tool="look") for source, to in zip(ids, ids[1:], strict=False)]
+    ways = [Route(source, to, on_tool="look") for source, to in pairwise(ids)]
     held = SkillGraph([skill(id) for id in ids], start="a", routes=ways, check="off")
     card = ModelCard(provider="scripted", model="script", protocol="scripted", cache_marks=True)
     model = ScriptedModel(*[call("look")] * 3, "done", card=card)

@@ -289,8 +289,19 @@ def shaped(given: Given, graph: Any) -> Given:
         )
     if getattr(graph, "entry_selection", None) == "classify" and getattr(graph, "turn_routing", None) is None:
         raise refused("the graph classifies turns, and says not how: it has no turn_routing")
-    for what, held in (("classify=", given.classify), ("scored_by=", given.scored_by), ("decider=", given.decider)):
-        if held is not None:
+    if getattr(graph, "entry_selection", None) == "model-read" and given.strictness == "rails":
+        raise refused("under rails the model chooses nothing, and this graph leaves the beginning to it", "use 'guard'")
+    explains = callable(getattr(graph, "explain", None)) and getattr(graph, "edges", ())
+    if given.engagement is not None and not explains:
+        raise refused(
+            "engagement goes by why a cursor moves, and this graph explains nothing",
+            "give it edges, and explain(hop) -> Move",
+        )
+    for what, held in (
+        ("classify=", given.classify), ("scored_by=", given.scored_by), ("decider=", given.decider),
+        ("closeness=", given.closeness), ("never_routes=", given.never),
+    ):  # fmt: skip
+        if held:
             raise refused(f"{what} goes with starts, and graph= has none that are known here")
     edges = tuple(getattr(graph, "edges", ()))
     wired = {str(id) for edge in edges for id in edge}
@@ -313,7 +324,7 @@ def of_shape(given: Given, graph: Any) -> GraphPlan:
     return GraphPlan(
         nodes=given.nodes, loose=given.loose, starts=(), routes=given.routes, tree=None, entries=(), always=(),
         successors=successors, resolver=resolver, strictness=given.strictness, continuity=given.continuity,
-        engagement=given.engagement, escalation=_escalation(given) if given.escalation else None,
+        engagement=given.engagement, escalation=_escalation(given), reaches=getattr(graph, "reachable", None),
     )  # fmt: skip
 
 
