@@ -291,7 +291,7 @@ def shaped(given: Given, graph: Any) -> Given:
         raise refused("the graph classifies turns, and says not how: it has no turn_routing")
     if getattr(graph, "entry_selection", None) == "model-read" and given.strictness == "rails":
         raise refused("under rails the model chooses nothing, and this graph leaves the beginning to it", "use 'guard'")
-    explains = callable(getattr(graph, "explain", None)) and getattr(graph, "edges", ())
+    explains = callable(getattr(graph, "explain", None)) and bool(getattr(graph, "edges", None))
     if given.engagement is not None and not explains:
         raise refused(
             "engagement goes by why a cursor moves, and this graph explains nothing",
