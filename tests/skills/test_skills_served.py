@@ -76,7 +76,7 @@ async def entries(store: SqliteStore, kind: type[Any]) -> list[Any]:
 
 
 async def test_a_procedure_of_a_graph_goes_on_in_another_process_behind_a_real_wire(tmp_path: Path) -> None:
-    """Killed while a person is asked: the cursor, its step and its tools are there again, and the next turn stays."""
+    """Killed while a person is asked: the cursor and its step are there again, and what is done stays done."""
     replies = [calls("lookup"), calls("find_order"), calls("pay_back"), says("Paid."), says("You are welcome.")]
     async with serving(each(*replies)) as server:
         async with Host(agent(model_at(server)), store=SqliteStore(tmp_path / "s.db", bodies=ALL_BODIES)) as host:
@@ -90,11 +90,11 @@ async def test_a_procedure_of_a_graph_goes_on_in_another_process_behind_a_real_w
     hint = "You are carrying out the procedure 'refunds'"
     assert [(system.split(" | ")[0], hint in system) for system, _ in told] == [
         ("About triage.", False), ("Never pay back twice.", True), ("Never pay back twice.", True),
-        ("Never pay back twice.", False), ("Never pay back twice.", True),
+        ("Never pay back twice.", False), ("Never pay back twice.", False),
     ]  # fmt: skip
     assert [tools for _, tools in told] == [
         ["read_skill", "lookup"], ["read_skill", "skip_step", "find_order"], ["read_skill", "skip_step", "pay_back"],
-        ["read_skill", "find_order", "pay_back"], ["read_skill", "skip_step", "find_order"],
+        ["read_skill", "find_order", "pay_back"], ["read_skill", "find_order", "pay_back"],
     ]  # fmt: skip
     store = SqliteStore(tmp_path / "s.db", bodies=ALL_BODIES)
     moved = [(body.source, body.to, body.by) for body in await entries(store, SkillMoved)]

@@ -222,10 +222,9 @@ class SkillHooks:
     def _read(self, turn: Turn, returned: Returned) -> Allow[Returned] | Deny:
         asked = str(returned.call.args["id"])  # the schema gate lets no other id through
         skill, steering = self.skills[asked], self.steering
-        hop = False
+        state, hop = turn.state(self.fold), False
         if steering is not None:
             hop = asked in steering.graph.nodes
-            state = turn.state(self.fold)
             hidden = self._hidden(turn)
             refused = steering.refuses(state, asked, hidden)
             if refused is not None and Steering.is_parked(state):
@@ -237,8 +236,8 @@ class SkillHooks:
                 steering.escalate(turn)
                 tree = steering.graph.tree is not None
                 return Deny(doors.refusal_text(refused, tree=tree, some_hidden=bool(hidden)))
-        turn.note(SkillActivated(skill=asked, hop=hop))
-        intro = self.procedures.intro(skill)
+        turn.note(SkillActivated(skill=asked, hop=hop, restarts=self.procedures.is_done(state, skill)))
+        intro = self.procedures.intro(turn.state(self.fold), skill)
         if intro is None:
             return ALLOW
         return Allow(replace(returned, notes=(*returned.notes, intro)), "the first step was added")

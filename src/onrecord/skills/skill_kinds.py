@@ -41,12 +41,13 @@ class SkillActivated(Body, frozen=True, gc=False, kw_only=True, tag="skill.activ
     """The model took up a skill. ``hop``: it is one of a graph's, and the cursor is to go there.
 
     ``recalls``: it asked for a skill of a parked graph that cannot be reached from where that stands; the graph comes
-    back, and its cursor stays.
+    back, and its cursor stays. ``restarts``: it was in use, its procedure was done, and begins again.
     """
 
     skill: str
     hop: bool = False
     recalls: bool = False
+    restarts: bool = False
 
 
 class SkillRejected(Body, frozen=True, gc=False, kw_only=True, tag="skill.rejected"):
@@ -106,7 +107,7 @@ class TurnRouted(Body, frozen=True, gc=False, kw_only=True, tag="skill.turn_rout
     ``decider``; ``menu`` leaves it to the model among ``offered``; ``none``. ``dropped`` is a skill of the turn before
     that the graph has no more. ``stay_offered``: the menu stands beside staying where it is. ``failed`` is what the
     scorer raised, by its class: then nothing was judged. A ``decider`` without ``picked`` chose nothing, or raised
-    ``decider_failed``.
+    ``decider_failed``. ``step`` is the step of its procedure at which a skill goes on that was in use before.
     """
 
     by: Literal["entry", "intent", "continuity", "menu", "decider", "none"]
@@ -125,6 +126,7 @@ class TurnRouted(Body, frozen=True, gc=False, kw_only=True, tag="skill.turn_rout
     picked: str = ""
     failed: str = ""
     decider_failed: str = ""
+    step: int = 1
 
 
 class SkillClassified(Body, frozen=True, gc=False, kw_only=True, tag="skill.classified"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from onrecord.conversation.messages import ToolCall
 from onrecord.models.request import Piece
 from onrecord.skills import doors
@@ -19,7 +21,7 @@ from onrecord.skills.skill_kinds import (
     SkillRejected,
     TurnRouted,
 )
-from onrecord.skills.skill_state import CURSOR, SkillFold, SkillState
+from onrecord.skills.skill_state import CURSOR, Place, SkillFold, SkillState
 from onrecord.turn.moments import Rank
 from onrecord.turn.turn import Turn
 
@@ -39,11 +41,19 @@ class Steering:
         begins = self.graph.begins
         if begins is None or turn.state(self.fold).routed is not None:
             return
-        before = turn.state(CURSOR) if self.graph.continuity == "conversation" else ""
+        place = turn.state(CURSOR) if self.graph.continuity == "conversation" else Place()
+        before = place.skill
         dropped = before if before not in self.graph.nodes else ""
         routed = await begins.route(turn, message, "" if dropped else before, hidden, dropped=dropped)
         if routed is not None:
-            turn.note(routed)
+            turn.note(replace(routed, step=self._step(routed, place)))
+
+    def _step(self, routed: TurnRouted, place: Place) -> int:
+        """Where a procedure of an earlier turn goes on. One that is done begins again where a rule leads to it."""
+        if not place.skill or routed.to != place.skill:
+            return 1
+        is_done = place.step > len(self.graph.nodes[place.skill].steps or ())
+        return 1 if is_done and routed.by != "continuity" else place.step
 
     def first(self, turn: Turn, message: str) -> Hop:
         """The hop of a turn's first request."""
