@@ -22,11 +22,12 @@ from onrecord.skills.registry import by_id, check_tools, kept_by
 from onrecord.skills.routes import Decide, Route, Start
 from onrecord.skills.scorers import Scorer
 from onrecord.skills.skill import Skill, refused
-from onrecord.skills.skill_hooks import SkillHooks, Visible
+from onrecord.skills.skill_hooks import SkillHooks, Visible, in_use
 from onrecord.skills.turn_start import Closeness
 from onrecord.tools.tool import Tool
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
+from onrecord.turn.turn import Turn
 
 __all__ = ("SkillGraph",)
 
@@ -166,6 +167,13 @@ class SkillGraph:
     def next_skill(self, hop: Hop) -> str:
         """Where the cursor would go; empty for nowhere."""
         return self.explain(hop).to
+
+    def in_use(self, turn: Turn) -> frozenset[str]:
+        """The skills in use in the request whose calls run now: for a rule that forbids what scoping only hides.
+
+        One that is taken up in the same reply is not among them. KeyError in an agent without this graph.
+        """
+        return in_use(turn, self.skills, self.plan)
 
     def reachable(self, cursor: str = "") -> tuple[str, ...]:
         """The skills that the model may ask for from here, under ``assist``."""

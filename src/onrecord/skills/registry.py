@@ -11,11 +11,12 @@ from onrecord.models.names import model_named
 from onrecord.skills.doors import READ_SKILL, catalog, door_text, list_skills, read_skill
 from onrecord.skills.shown_skills import DOORS
 from onrecord.skills.skill import Skill, refused
-from onrecord.skills.skill_hooks import SkillHooks, Visible
+from onrecord.skills.skill_hooks import SkillHooks, Visible, in_use
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset, gated
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
+from onrecord.turn.turn import Turn
 
 __all__ = ("SkillRegistry", "Skills", "by_id", "check_tools", "models_of", "offered_with")
 
@@ -165,6 +166,13 @@ class Skills:
             models=self._models,
         )  # fmt: skip
         return made.hooks({"skills": {"ids": list(self.skills)}})
+
+    def in_use(self, turn: Turn) -> frozenset[str]:
+        """The skills in use in the request whose calls run now: for a rule that forbids what scoping only hides.
+
+        One that is taken up in the same reply is not among them. KeyError in an agent without these skills.
+        """
+        return in_use(turn, self.skills, None)
 
 
 def offered_with(skill: str, inner: Toolset | Sequence[Tool]) -> Toolset:

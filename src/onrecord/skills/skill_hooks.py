@@ -27,9 +27,28 @@ from onrecord.tools.tool import Tool
 from onrecord.turn.moments import ALLOW, SLOTS, AfterTool, Allow, BeforeTool, Deny, Hooks, OnOutput, Returned
 from onrecord.turn.turn import Turn
 
-__all__ = ("SkillHooks", "Visible")
+__all__ = ("SkillHooks", "Visible", "in_use")
 
 log = logging.getLogger("onrecord.skills")
+
+
+def used_skills(now: SkillState, skills: Mapping[str, Skill], graph: GraphPlan | None) -> tuple[str, ...]:
+    """The skills in use, in the order of their declaration when a graph decides, else as they were taken up."""
+    # A turn that waited may go on in a newer build, which has not all of its skills any more.
+    active = now.active if skills.keys() >= set(now.active) else tuple(filter(skills.get, now.active))
+    if graph is None:
+        return active
+    wired = () if Steering.is_parked(now) else (*graph.always, *((now.cursor,) if now.cursor in skills else ()))
+    return tuple(dict.fromkeys((*wired, *active)))
+
+
+def in_use(turn: Turn, skills: Mapping[str, Skill], graph: GraphPlan | None) -> frozenset[str]:
+    """The skills that were in use in the request whose calls run."""
+    return frozenset(used_skills(turn.state(_READ), skills, graph))
+
+
+_READ = SkillFold(graphed=False)
+"""A state is read by its fold's name; what else a fold is made with counts for making one."""
 
 MOST_LOOKED = 256
 """So far back a result is looked for; one that is further away is as good as gone."""
@@ -104,7 +123,7 @@ class SkillHooks:
             state = turn.state(self.fold)
         now = self.fold.served(state)
         parked = Steering.is_parked(now)
-        used = self._used(now, parked=parked)
+        used = used_skills(now, self.skills, self.graph)
         at = None if parked else self.procedures.at(now)
         untold, pins = self._handed(request, now, used) if self.unseen else (frozenset[str](), {})
         door, catalog = self._door(now, hidden)
@@ -123,16 +142,6 @@ class SkillHooks:
             request, pieces=(*request.pieces, *more) if more else request.pieces, offers=offers, view=view,
             model=model or request.model,
         )  # fmt: skip
-
-    def _used(self, now: SkillState, *, parked: bool) -> tuple[str, ...]:
-        """The skills in use, in the order of their declaration when a graph decides, else as they were taken up."""
-        graph = self.graph
-        # A turn that waited may go on in a newer build, which has not all of its skills any more.
-        active = now.active if self.skills.keys() >= set(now.active) else tuple(filter(self.skills.get, now.active))
-        if graph is None:
-            return active
-        wired = () if parked else (*graph.always, *((now.cursor,) if now.cursor in self.skills else ()))
-        return tuple(dict.fromkeys((*wired, *active)))
 
     def _handed(
         self, request: Request, now: SkillState, used: tuple[str, ...]
