@@ -306,6 +306,10 @@ def test_194_a_shape_that_classifies_must_say_how() -> None:
         (lambda: Route("a", "b", on_tool="x", only_if=lambda _: True), "says twice when it is taken"),
         (lambda: Route("a", "b", on_status=["failed"], guard={"x": {"eq": 1}}), "says twice when it is taken"),
         (lambda: Route("a", "b", on_status=[]), "empty on_status"),
+        (lambda: Route("a", "b", on_status="failure"), "waits for the status 'failure', which no call ends with"),
+        (lambda: Route("a", "b", on_tool="x", on_status=["failed", "asked"]), "the status 'asked'"),
+        (lambda: SkillGraph(some("a"), start="a", routes=["a"]), "takes Route, not a str"),  # type: ignore[list-item] # no such kind
+        (lambda: SkillGraph(some("a"), start="a", models={"a": 7}), "the model of the skill 'a' is a int"),  # type: ignore[dict-item] # nor this
         (lambda: Route("a", "b", guard={}), "the guard of the route from 'a' to 'b' says nothing"),
         (lambda: Start("a", match=KEY, only_if=lambda _: True), "both match= and only_if="),
         (lambda: Escalation(ScriptedModel(), after_refusals=0), "after_refusals is a whole number"),

@@ -1,4 +1,4 @@
-"""Random replies of a model that names whatever it likes: what is not in use is not offered, and, by a rule, not run."""
+"""Random replies of a model that names whatever it likes: what is not in use is not offered nor, by a rule, run."""
 
 from __future__ import annotations
 

@@ -267,6 +267,11 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: skill("a", steps=(SkillStep("t", "n"),)), "has steps but no tools"),
     (lambda: skill("a", "t", steps=(SkillStep("u", "n"),)), "names the tool 'u', which is not one of its own"),
     (lambda: skill("a", "t", steps=(SkillStep("t", " "),)), "step 1 has no note"),
+    (lambda: skill("a", "t", steps=("t",)), "step 1 is a str"),
+    (lambda: skill("a", cache="sometimes"), "cache cannot be 'sometimes'"),
+    (lambda: Skill("a", "d\ud800", "t"), "the description of skill 'a' holds half a character"),
+    (lambda: Skill("a", "d", "t\ud800"), "the text of skill 'a' holds half a character"),
+    (lambda: Skills(skill("a", model=7)), "the model of the skill 'a' is a int"),
     (Skills, "Skills has no skill"),
     (lambda: Skills(BILLING, catalog="shown"), "catalog of Skills cannot be 'shown'"),  # type: ignore[arg-type] # no such word
     (lambda: Skills(skill("a", "x"), skill("b", "x")), "different tools with the id 'x'"),
@@ -281,13 +286,10 @@ def test_what_could_never_work_is_refused(make: Any, told: str) -> None:
         make()
 
 
-def test_an_agent_has_one_feature_of_skills() -> None:
-    """Also in bundles; and no tool of its own with the name of the door."""
+def test_an_agent_has_no_tool_of_its_own_with_the_name_of_the_door() -> None:
+    """The model would call one, and mean the other."""
     with pytest.raises(ConfigurationError, match="has a tool 'read_skill'"):
         Agent(ScriptedModel(), tools=[tool("read_skill")], features=[Skills(BILLING)])
-    bundle = Bundle(name="b", version="1", features=(Skills(REFUNDS),))
-    with pytest.raises((FeatureConflict, ConfigurationError)):
-        Agent(ScriptedModel(), features=[Skills(BILLING), bundle])
 
 
 async def test_a_catalogue_too_long_for_a_description_stands_among_the_instructions() -> None:
@@ -304,3 +306,16 @@ async def test_a_catalogue_too_long_for_a_description_stands_among_the_instructi
     requests, _ = await answering("done", features=[hidden], instructions="Base.")
     assert systems(requests[0]) == "Base."
     assert descriptions(requests[0])["read_skill"].endswith("- topic-1: For topic-1.")
+
+
+def test_bundles_bring_skills_and_conflicts_name_both_sides() -> None:
+    """Two features of skills, two tools with one id; the same tool object on both sides is one tool."""
+    desk = Bundle(name="desk", version="1", features=(Skills(BILLING, REFUNDS),))
+    agent = Agent(ScriptedModel(), features=[desk], tools=[BILLING.tools[0]])
+    assert agent.spec.manifest["skills"] == {"ids": ["billing", "refunds"]}
+    assert list(agent.plan.tools) == ["charge", "read_skill", "refund"]
+    for more in (Skills(skill("x")), SkillGraph([skill("x")], start="x", check="off")):
+        with pytest.raises(FeatureConflict, match=r"'skills' is given twice, by .*'desk'.* and by the agent itself"):
+            Agent(ScriptedModel(), features=[desk, more])
+    with pytest.raises(ConfigurationError, match=r"two tools have the id 'charge': one of .*, one of .*desk"):
+        Agent(ScriptedModel(), features=[desk], tools=[tool("charge")])

@@ -17,7 +17,7 @@ from onrecord.skills.engagement import Engagement
 from onrecord.skills.graph_plan import Continuity, Escalation, Explains, GraphPlan, Strictness
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import Intent, compile_match
-from onrecord.skills.registry import by_id, models_of
+from onrecord.skills.registry import by_id, model_of, models_of
 from onrecord.skills.routes import Decide, Route, Start
 from onrecord.skills.scorers import ByClassifier, Candidate, Scorer
 from onrecord.skills.skill import Skill, refused
@@ -110,6 +110,10 @@ def _starts(start: Any) -> Iterator[Start]:
 
 
 def _check_ids(given: Given, starts: Sequence[Start], entries: Sequence[str]) -> None:
+    for each in given.routes:
+        route: object = each
+        if not isinstance(route, Route):
+            raise refused(f"routes= takes Route, not a {type(route).__name__}", 'Route("a", "b", on_tool="look")')
     named = [(s.use, "a start") for s in starts] + [(id, "entries") for id in entries]
     named += [(id, f"the route from {r.source!r} to {r.to!r}") for r in given.routes for id in (r.source, r.to)]
     for id, where in named:
@@ -198,7 +202,7 @@ def models_for(skills: Mapping[str, Skill], more: Mapping[str, str | Model]) -> 
         said = skills[id].model
         if said is not None and said != model:
             raise refused(f"models= and the skill {id!r} name different models", "leave it to one of them")
-        own[id] = model_named(model) if isinstance(model, str) else model
+        own[id] = model_of(model, id)
     return own
 
 

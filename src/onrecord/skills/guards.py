@@ -12,12 +12,14 @@ from onrecord.conversation.messages import CallStatus
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, dumps, is_json, loads
 
-__all__ = ("Evidence", "Guard", "ToolOutcome", "check_guard", "guard_text", "judged", "unsatisfiable")
+__all__ = ("STATUSES", "Evidence", "Guard", "ToolOutcome", "check_guard", "guard_text", "judged", "unsatisfiable")
 
 Guard = Mapping[str, Mapping[str, Json]]
 """``{key: {operator: value}}``, all of which must hold."""
 
-STATUSES = frozenset(get_args(CallStatus))
+STATUSES = frozenset(get_args(CallStatus)) - {"asked", "not_run"}
+"""What a call that ran, or was refused, can have come to."""
+
 HOP_KEYS = ("tool_name", "result", "status", "round", "user_message", "current_skill")
 SHOWN = 80
 

@@ -18,7 +18,7 @@ from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
 from onrecord.turn.turn import Turn
 
-__all__ = ("SkillRegistry", "Skills", "by_id", "check_tools", "models_of", "offered_with")
+__all__ = ("SkillRegistry", "Skills", "by_id", "check_tools", "model_of", "models_of", "offered_with")
 
 
 class SkillRegistry:
@@ -121,11 +121,15 @@ def check_tools(skills: Mapping[str, Skill]) -> None:
 
 def models_of(skills: Mapping[str, Skill]) -> dict[str, Model]:
     """The models of the skills that have one. ConfigurationError for a name that is none."""
-    return {
-        id: model_named(skill.model) if isinstance(skill.model, str) else skill.model
-        for id, skill in skills.items()
-        if skill.model is not None
-    }
+    return {id: model_of(skill.model, id) for id, skill in skills.items() if skill.model is not None}
+
+
+def model_of(model: str | Model, skill: str) -> Model:
+    """A skill's model, by its name or as it is. ConfigurationError for what is none."""
+    held = model_named(model) if isinstance(model, str) else model
+    if not hasattr(held, "card"):
+        raise refused(f"the model of the skill {skill!r} is a {type(held).__name__}", "a name such as 'openai:...'")
+    return held
 
 
 class Skills:

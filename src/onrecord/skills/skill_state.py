@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ModelRequested, ToolReturned
+from onrecord.skills.cursor import LEFT
 from onrecord.skills.engagement import Renewal, Standing, idle_after, strength_of
 from onrecord.skills.skill_kinds import (
     EffectJudged,
@@ -84,6 +85,8 @@ class SkillFold:
         if isinstance(body, ModelRequested):
             return self._requested(state, body) if body.purpose in {"speak", "wrap_up"} else state
         if isinstance(body, ToolReturned):
+            if body.status in LEFT:
+                return state
             owned = self.owned is not None and body.name in self.owned
             return replace(state, since=replace(state.since, called=True, owned=state.since.owned or owned))
         if isinstance(body, SkillActivated):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from onrecord.conversation.messages import ToolCall
 from onrecord.models.request import Piece
 from onrecord.skills import doors
-from onrecord.skills.cursor import Move, outcome_of
+from onrecord.skills.cursor import LEFT, Move, outcome_of
 from onrecord.skills.engagement import advanced, park_card
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.hop import Hop
@@ -68,9 +68,10 @@ class Steering:
     def next(self, turn: Turn, message: str, batch: Sequence[ToolCall]) -> Hop:
         """The hop of a later request: what the calls of the last round came to."""
         state = turn.state(self.fold)
+        results = tuple(outcome_of(call) for call in batch if call.status not in LEFT)
         return Hop(
-            round=state.rounds + 1, message=message, results=tuple(map(outcome_of, batch)), cursor=self.place(state),
-            pick=state.pick, proposal=state.proposal, active=state.active, routed=_is_apart(state.routed),
+            round=state.rounds + 1, message=message, results=results, cursor=self.place(state), pick=state.pick,
+            proposal=state.proposal, active=state.active, routed=_is_apart(state.routed),
         )  # fmt: skip
 
     def place(self, state: SkillState) -> str:
