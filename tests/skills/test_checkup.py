@@ -142,6 +142,10 @@ CASES: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ),
     ("body-unknown-tool", "error", some("a"), {"start": "a", "known_tools": ["aone", "atwo"]}),
     ("unusable-tool-name", "error", [skill("a", "a tool", "b")], {"start": "a"}),
+    (
+        "route-unknown-tool", "error", some("a", "b"),
+        {"start": "a", "routes": [*ROUND, Route("a", "b", on_tool="lokup")], "known_tools": ["x", "y", "lookup"]},
+    ),
 ]  # fmt: skip
 
 
@@ -163,19 +167,24 @@ def test_each_code_is_found(code: str, severity: str, skills: list[Any], declare
 
 
 def test_every_code_of_the_specification_has_a_case() -> None:
-    """``unknown-skill`` is refused outright, since nothing could be made of it; so is an intent inside of AllOf."""
+    """``unknown-skill`` is refused outright, since nothing could be made of it; so is an intent inside of AllOf.
+
+    ``route-unknown-tool`` is ours. What `SkillGraph.checkup_intents` finds besides is in its own test.
+    """
     named = set(
         "no-entry unreachable-skill self-loop multi-entry-fanout ambiguous-routes overlapping-rules "
         "rules-shadowed-by-order overlapping-intents duplicate-intent-example intent-without-classify model-edge-only "
         "guard-unsatisfiable dead-entry-step example-misses-own-rule example-shadowed-by-earlier "
         "example-shadowed-by-default example-unclaimed never-routes-claimed never-routes-by-default "
         "never-routes-contradicts-example no-negative-evidence few-declared-edges one-way-entries skill-wraps-one-tool "
-        "tools-share-prefix artifact-kind-unsatisfied body-foreign-tool body-unknown-tool unusable-tool-name".split()
+        "tools-share-prefix artifact-kind-unsatisfied body-foreign-tool body-unknown-tool unusable-tool-name "
+        "route-unknown-tool".split()
     )
     assert {case[0] for case in CASES} == named
+    scored = {"scorer-failed": "error", "example-stands-alone": "warning"}
     page = (Path(__file__).parents[2] / "docs" / "reference" / "skills.md").read_text(encoding="utf-8")
     told = dict(re.findall(r"^\| `([a-z-]+)` \| (error|warning)", page, re.MULTILINE))
-    assert told == {code: severity for code, severity, *_ in reversed(CASES)}
+    assert told == scored | {code: severity for code, severity, *_ in reversed(CASES)}
 
 
 def test_a_graph_that_is_well_made_has_no_findings() -> None:
@@ -213,6 +222,11 @@ def test_texts_are_checked_against_the_agent_when_the_tools_are_not_told() -> No
     with pytest.raises(ConfigurationError, match="calls 'lookup', and there is no such tool") as thrown:
         Agent(ScriptedModel(), features=[held])
     assert thrown.value.code == "body-unknown-tool"
+    away = [Route("a", "b", on_tool="lokup", label="a slip"), Route("b", "a", on_tool="bone")]
+    with pytest.raises(ConfigurationError, match="waits for 'lokup', and there is no such tool"):
+        Agent(ScriptedModel(), tools=[tool()], features=[SkillGraph(some("a", "b"), start="a", routes=away)])
+    told_so = [Route("a", "b", on_tool="lokup", on_status="absent"), away[1]]
+    Agent(ScriptedModel(), features=[SkillGraph(some("a", "b"), start="a", routes=told_so)])
 
     class Shop:
         async def tools(self, ctx: Any, /) -> Any:
