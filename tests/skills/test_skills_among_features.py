@@ -78,7 +78,7 @@ def test_a_skill_in_use_is_read_and_what_is_forbidden_is_neither_offered_nor_run
     model = ScriptedModel(*answers, *["Done."] * 30, card=card)
     features = [
         feature, Permissions({"clerk": ["read_skill", ASKED, "own_a", "own_b"]}, "clerk"), asks, CacheMarks(),
-        Window.last(window, keep_last_tool_results=0), Artifacts(most), Memory(strategies=(Recent(3),), shelf=PlainShelf()),
+        Window.last(window, keep_last_tool_results=0), Artifacts(most), Memory(PlainShelf(), (Recent(3),)),
     ]  # fmt: skip
 
     async def lived() -> None:

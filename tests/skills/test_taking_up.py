@@ -12,7 +12,18 @@ import pytest
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, FeatureConflict
 from onrecord.record.kinds import ModelRequested
-from onrecord.skills import Skill, SkillGraph, SkillProposed, SkillRegistry, Skills, SkillStep, offered_with
+from onrecord.skills import (
+    Engagement,
+    Keywords,
+    Skill,
+    SkillGraph,
+    SkillProposed,
+    SkillRegistry,
+    Skills,
+    SkillStep,
+    Start,
+    offered_with,
+)
 from onrecord.skills.skill_kinds import EffectJudged, SkillActivated
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolResult
@@ -190,10 +201,24 @@ async def test_a_toolset_may_be_offered_with_a_skill() -> None:
 
 
 async def test_a_toolset_is_offered_from_the_request_after_a_graph_went_there() -> None:
-    """Tools are asked for before it moves."""
-    graph = SkillGraph([BILLING], start="billing", check="off")
-    requests, _ = await answering(call("charge"), "done", tools=[offered_with("billing", Server())], features=[graph])
-    assert [("remote" in offered(request)) for request in requests] == [False, True]
+    """Tools are asked for before it moves. With the default they are there at once, as its text is."""
+    for start, there in (([Start("billing", match=Keywords(["hi"]))], [False, True]), ("billing", [True, True])):
+        graph = SkillGraph([BILLING], start=start, check="off")
+        tools = [offered_with("billing", Server())]
+        requests, _ = await answering(call("charge"), "done", tools=tools, features=[graph])
+        assert [("remote" in offered(request)) for request in requests] == there
+
+
+async def test_a_toolset_goes_with_the_default_of_a_graph_and_leaves_with_a_parked_one() -> None:
+    """It is in use exactly when its text is."""
+    more = [offered_with(id, [tool(f"with_{id}")]) for id in ("home", "zone")]
+    start = [Start("zone", match=Keywords(["zone"])), Start("home")]
+    held = SkillGraph([skill("home"), skill("zone")], start=start, check="off", engagement=Engagement(2))
+    answers = [*[call("look", n=n) for n in range(4)], "done"]
+    requests, _ = await answering(*answers, said="the zone", features=[held], tools=[tool("look"), *more])
+    told = [("About zone." in systems(request), "with_zone" in offered(request)) for request in requests]
+    assert told == [(True, False), (True, True), (False, True), (False, False), (False, False)]
+    assert ["with_home" in offered(request) for request in requests] == [True, True, True, False, False]
 
 
 async def test_a_proposal_needs_a_graph() -> None:

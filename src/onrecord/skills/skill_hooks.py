@@ -105,7 +105,7 @@ class SkillHooks:
     def active(self, turn: Turn) -> frozenset[str]:
         """The skills in use, as far as they are known before a request: where a graph moves is seen in the next."""
         now = self.fold.served(turn.state(self.fold))
-        return frozenset((*now.active, now.cursor)) - {""}
+        return frozenset(used_skills(now, self.skills, self.graph))
 
     # ---- before a request
 
