@@ -61,7 +61,11 @@ def test_a_skill_in_use_is_read_and_what_is_forbidden_is_neither_offered_nor_run
     ran = set[str]()
 
     def own(id: str) -> Any:
-        return tool(f"own_{id}", lambda *_: ran.add(id) or "ok")
+        def handler(*_: Any) -> str:
+            ran.add(id)
+            return "ok"
+
+        return tool(f"own_{id}", handler)
 
     skills = [Skill(id, f"For {id}.", text(id), tools=(own(id),), scoped=True, surface=surface) for id in IDS]
     start: Any = [Start("a", match=Keywords(["hi"]))] if surface != "tool_only" else ()

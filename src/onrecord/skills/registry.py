@@ -182,8 +182,8 @@ class Skills:
 def offered_with(skill: str, inner: Toolset | Sequence[Tool]) -> Toolset:
     """The tools of ``inner`` in the rounds in which the skill with this id is in use: for tools of a server, say.
 
-    A skill that a graph's route leads to is in use from the request after; tools that must be there at once belong
-    to `Skill.tools`.
+    With a skill that a graph leads to they come a request later than its text, since toolsets are asked before the
+    cursor moves; tools that must be there at once belong to `Skill.tools`.
     """
     return gated(inner, lambda _, ctx: skill in ctx.active)
 
