@@ -110,6 +110,15 @@ async def test_123_a_route_beats_what_the_model_picked() -> None:
     assert (lost.volunteered, lost.won, lost.source, lost.by) == ("d", "b", "a", "model-pick")
 
 
+async def test_a_pick_that_may_lose_is_not_told_as_done() -> None:
+    """A skill beside the graph is taken up in any case."""
+    held = graph(Route("a", "b"), loose=[skill("e")])
+    requests, _ = await answering([pick("b"), pick("e")], "done", features=[held])
+    hop, loose = texts(requests[1])
+    assert "unless another result of this step leads elsewhere" in hop
+    assert "unless" not in loose
+
+
 async def test_124_a_guard_opens_or_stays_closed_with_evidence() -> None:
     """The status of a result, say; ours are the words of `ToolCall.status` (case 124)."""
     ran: list[str] = []

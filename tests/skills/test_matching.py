@@ -49,6 +49,16 @@ def test_a_match_and_its_witness(match: Any, message: str, witness: Any) -> None
     assert found(match, message) == witness
 
 
+def test_the_keyword_that_is_told_is_the_one_that_was_found() -> None:
+    """Whatever its length and place."""
+    find = compile_match(Keywords(["pay", "money back", "bill", "payment"]), "x")
+    assert find is not None
+    for word in ("pay", "money back", "bill", "payment"):
+        found = find(f"my {word.upper()}!")
+        assert found is not None
+        assert (found.keyword, found.text) == (word, word.upper())
+
+
 def test_an_intent_matches_nothing_by_itself() -> None:
     """A classifier does."""
     assert compile_match(Intent("wants a refund"), "x") is None

@@ -66,6 +66,20 @@ async def test_vectors_score() -> None:
     assert (len(asked[0]), asked[1]) == (7, ["my parcel"])
 
 
+async def test_vectors_that_cannot_be_compared_are_no_judgement() -> None:
+    """Of another length, or too few: the turn begins without one, and the record says why."""
+
+    async def longer(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0] * (place + 1) for place, _ in enumerate(texts)]
+
+    async def fewer(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0] for _ in texts[1:]]
+
+    for embed in (longer, fewer):
+        told = routed(await scored(BySimilarity(embed), "my parcel"))
+        assert (told.by, told.failed) == ("menu", "ValueError")
+
+
 class Judge:
     """A classifier with an answer, which keeps what it was asked."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from onrecord.jsonio import Json, dumps
@@ -71,12 +71,15 @@ def menu_text(offered: Sequence[tuple[str, float | None]], *, stay: str) -> str:
     return f"{told} If none does, stay with {stay!r}." if stay else f"{told} If none does, answer without."
 
 
-def read_skill(skills: Mapping[str, Skill], description: str) -> Tool:
-    """The tool that takes up a skill. Its result is the text, or says where that will stand."""
+def read_skill(skills: Mapping[str, Skill], description: str, wired: Container[str] = ()) -> Tool:
+    """The tool that takes up a skill. Its result is the text, or says where that will stand.
+
+    To one of the ``wired``, those of a graph, the cursor goes only where nothing better leads elsewhere.
+    """
 
     async def handler(args: Mapping[str, Json], ctx: Any) -> str:  # async: it is not worth a thread
         skill = skills[args["id"]]
-        return skill.text if skill.in_result else taken_up(skill)
+        return skill.text if skill.in_result else taken_up(skill, is_hop=skill.id in wired)
 
     return Tool(
         READ_SKILL, handler, description, parameters=_choice("id", "The skill's id.", list(skills)), read_only=True,
@@ -84,9 +87,10 @@ def read_skill(skills: Mapping[str, Skill], description: str) -> Tool:
     )  # fmt: skip
 
 
-def taken_up(skill: Skill) -> str:
+def taken_up(skill: Skill, *, is_hop: bool) -> str:
     """What ``read_skill`` answers where the text stands among the instructions."""
-    return f"The skill {skill.id!r} is in use from your next step on; its instructions stand among yours."
+    unless = ", unless another result of this step leads elsewhere" if is_hop else ""
+    return f"The skill {skill.id!r} is in use from your next step on{unless}; its instructions stand among yours then."
 
 
 def list_skills(skills: Sequence[Skill]) -> Tool:

@@ -80,7 +80,7 @@ class SkillHooks:
         every = list(self.skills.values())
         described = doors.LISTED if self.listed else doors.placed(doors.door_text(every))[0]
         tools = {tool.id: tool for skill in every for tool in skill.tools}
-        own = [doors.read_skill(self.skills, described)]
+        own = [doors.read_skill(self.skills, described, self.graph.nodes if self.graph is not None else ())]
         own += [doors.list_skills(every)] if self.listed else []
         own += [doors.skip_step()] if self.procedures.skills else []
         return (*own, *tools.values())
