@@ -46,9 +46,10 @@ def read_skill_folder(folder: str | Path, tools: Iterable[Tool] = ()) -> SkillFo
     The front matter has the keys of the public format (``name``, which is the folder's, ``description``, ``license``,
     ``compatibility``, ``metadata``, ``allowed-tools``) and four of our own: ``tools`` names the skill's tools among
     those given, ``steps`` is a list of ``tool: note``, ``on-skip`` is ``advance`` or ``hold``, ``routes`` a list of
-    skills that the model may go on to. ``allowed-tools`` is checked for its form and grants nothing. Scripts and other
-    files beside ``SKILL.md`` are neither read nor run. ConfigurationError names the file and the key: an unknown key,
-    an unknown tool, a name that is not the folder's, a text that is too long or missing, a link that leads outside.
+    skills that the model may go on to. ``allowed-tools`` is checked for its form and grants nothing. Files beside
+    ``SKILL.md`` are not run, and not read here (see `skill_files`). ConfigurationError names the file and the key: an
+    unknown key, an unknown tool, a name that is not the folder's, a text that is too long or missing, a link that
+    leads outside.
     """
     root = Path(folder)
     if not root.is_dir():
