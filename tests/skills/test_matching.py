@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onrecord.errors import ConfigurationError
-from onrecord.skills import AllOf, Intent, Keywords, Pattern, ToolOutcome
+from onrecord.skills import AllOf, Intent, Keywords, Pattern, ToolOutcome, guards
 from onrecord.skills.guards import OPERATORS, check_guard, guard_text, judged, unsatisfiable
 from onrecord.skills.matching import StartIndex, compile_match, required_text
 
@@ -168,6 +168,21 @@ def test_a_result_that_is_no_object_has_no_fields(text: str) -> None:
     """And raises nothing."""
     outcome = ToolOutcome(tool="price", status="returned", text=text)
     assert holds({"total": {"ne": 1}}, outcome) == [False]
+
+
+def test_a_result_is_read_once_however_many_guards_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be long, and a skill may have many ways out."""
+    read: list[str] = []
+
+    def counting(text: str) -> Any:
+        read.append(text)
+        return {"total": 7}
+
+    monkeypatch.setattr(guards, "loads", counting)
+    outcome = ToolOutcome(tool="x", status="returned", text='{"total": 7}')
+    for least in range(50):
+        judged({"total": {"gt": least}, "other": {"eq": 1}}, outcome, {})
+    assert len(read) == 1
 
 
 def test_evidence_is_a_line() -> None:
