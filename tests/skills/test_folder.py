@@ -280,6 +280,7 @@ READ_YAML = [
     "a:\n  - b # c\n  - 'c # d'",
     "a:\n  - b\n    c\n  - d",
     "a: []",
+    "a:\n  b:",
     "a: [b]",
     "a: [ b , c d,e ]  # f\nb: c",
     "a: [Bash(git:*), 'it''s, [x]', \"y\\n\", mcp__a-b/c.d]",

@@ -179,6 +179,15 @@ async def test_a_tool_may_propose_where_to_go_on() -> None:
     assert (told[1], [b.volunteered for b in bodies(result, RerouteSuperseded)]) == ("ok", ["c"])
 
 
+async def test_a_tool_may_propose_where_to_begin() -> None:
+    """Where nothing has begun, at one of the entries."""
+    propose = [tool(f"to_{id}", lambda *_, id=id: ToolResult("ok", facts=(SkillProposed(skill=id),))) for id in "bc"]
+    held = SkillGraph([A, B, C], entries=["a", "b"], check="off")
+    for id, moved in (("b", [("", "b", "tool-proposal")]), ("c", [])):
+        _, result = await answering(call(f"to_{id}"), "done", features=[held], tools=propose)
+        assert moves(result) == moved
+
+
 async def test_a_proposal_holds_for_one_request() -> None:
     """What was not followed is gone."""
 

@@ -104,6 +104,19 @@ async def test_such_a_graph_may_say_what_can_be_reached() -> None:
     assert SkillGraph(graph=Further()).reachable("a") == ("b",)
 
 
+@pytest.mark.parametrize("to", [None, "", "gone"])
+async def test_such_a_graph_stays_where_it_names_no_skill(to: Any) -> None:
+    """Nowhere at first."""
+
+    class Lost(Shaped):
+        def next_skill(self, hop: Hop) -> str | None:
+            return "a" if hop.round == 2 else to
+
+    answers = [call("x"), call("x", n=2), "done"]
+    requests, _ = await answering(*answers, tools=[tool("x")], features=[SkillGraph(graph=Lost())])
+    assert [systems(request) for request in requests] == ["", "About a.", "About a."]
+
+
 async def test_such_a_graph_may_explain_itself_and_name_its_edges() -> None:
     """Then its moves have causes, and its gate knows what it wires."""
 

@@ -297,6 +297,22 @@ async def test_a_decider_decides_a_menu(picked: str, by: str, to: str) -> None:
     assert [b.purpose for b in bodies(result, ModelReplied)] == ["consult", "speak"]
 
 
+@pytest.mark.parametrize(("picked", "to"), [("stay", "a"), ("b", "b"), ("none", "a")])
+async def test_a_decider_may_stay_where_the_conversation_is(picked: str, to: str) -> None:
+    """Where nothing fits what was said next; choosing none leaves the conversation where it is, too."""
+    scores = Scores(floor=0.5, a=0.9)
+    decider = ScriptedModel(consult=[f'{{"choice": "{picked}"}}'])
+    model = ScriptedModel("one", "two")
+    agent = Agent(model, features=[graph(scores, decider=decider, continuity="conversation")])
+    first = await turn(agent, "one")
+    scores.scores = {"a": 0.1, "b": 0.1}
+    second = await turn(agent, "two", session=first.session)
+    told = routed(second)
+    assert (told.by, told.picked, told.source) == ("decider", picked, "a")
+    assert "go on with a" in repr(decider.requests[0].pieces)
+    assert systems(model.requests[-1]) == f"About {to}."
+
+
 async def test_a_failing_decider_leaves_the_menu() -> None:
     """The model chooses."""
     decider = ScriptedModel(consult=[raises("overload")])
