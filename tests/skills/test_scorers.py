@@ -66,6 +66,17 @@ async def test_vectors_score() -> None:
     assert (len(asked[0]), asked[1]) == (7, ["my parcel"])
 
 
+async def test_what_is_nearly_as_close_is_no_clear_answer() -> None:
+    """By words and by vectors; a model's pick is one."""
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.1 * ("bill" in text)] for text in texts]
+
+    for scorer in (BySimilarity(embed), ByWords()):
+        told = routed(await scored(scorer, "a parcel, a bill"))
+        assert (told.by, told.decisive, len(told.offered)) == ("menu", False, 2)
+
+
 async def test_vectors_that_cannot_be_compared_are_no_judgement() -> None:
     """Of another length, or too few: the turn begins without one, and the record says why."""
 
