@@ -197,6 +197,14 @@ def test_a_graph_that_is_well_made_has_no_findings() -> None:
     assert codes(*skills, start=start, routes=routes, never_routes=NEVER) == {}
 
 
+def test_a_small_graph_needs_few_routes() -> None:
+    """From five skills on, half as many routes as skills are asked about."""
+    away = [Route("a", "b", on_tool="x"), Route("b", "c", on_tool="y")]
+    assert "few-declared-edges" not in codes(*some(*"abcd"), start="a")
+    assert "few-declared-edges" not in codes(*some(*"abcde"), start="a", routes=away)
+    assert "few-declared-edges" in codes(*some(*"abcdef"), start="a", routes=away)
+
+
 def test_errors_are_thrown_and_warnings_logged(caplog: Any) -> None:
     """Or both logged; or neither."""
     with caplog.at_level(logging.WARNING, "onrecord.skills"):

@@ -115,7 +115,8 @@ async def test_a_route_is_better_than_a_guess() -> None:
 async def test_better_evidence_upgrades_it() -> None:
     """Once; equal evidence says nothing new."""
     _, result = await played(call("scan"), call("scan"), *[call("other")] * 5, "done")
-    assert [(b.by, b.upgraded) for b in bodies(result, MapEngaged)] == [("lexical", False), ("structural", True)]
+    engaged = [(b.by, b.upgraded, b.reengaged, b.tenant_changed) for b in bodies(result, MapEngaged)]
+    assert engaged == [("lexical", False, False, False), ("structural", True, False, False)]
     assert bodies(result, MapParked) == []
 
 
