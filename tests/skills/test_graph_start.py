@@ -374,3 +374,4 @@ def test_closeness_is_checked(wrong: dict[str, Any]) -> None:
     """Bounds that would never, or always, be met."""
     with pytest.raises(ConfigurationError, match="Closeness takes"):
         Closeness(**wrong)
+    assert Closeness(near_tie=0, menu=1).near_tie == 0

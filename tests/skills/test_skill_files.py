@@ -77,7 +77,10 @@ async def test_what_is_too_large_or_no_text_is_refused(folder: Path) -> None:
     (folder / "refunds" / "logo.png").write_bytes(b"\x89PNG\xff")
     assert (await read(folder, "big.md"))[1].count(f"is larger than {MOST_BYTES} bytes") == 1
     assert "is not a text" in (await read(folder, "logo.png"))[1]
-    for number in range(30):
+    for number in range(19):
+        (folder / "orders" / f"f{number:02}.md").write_text("x")
+    assert "…" not in (await read(folder, "none", "orders"))[1]
+    for number in range(19, 30):
         (folder / "orders" / f"f{number:02}.md").write_text("x")
     told = (await read(folder, "none", "orders"))[1]
     assert told.count(".md") == 20
