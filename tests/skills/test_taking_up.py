@@ -340,7 +340,9 @@ def test_bundles_bring_skills_and_conflicts_name_both_sides() -> None:
     assert agent.spec.manifest["skills"] == {"ids": ["billing", "refunds"]}
     assert list(agent.plan.tools) == ["charge", "read_skill", "refund"]
     for more in (Skills(skill("x")), SkillGraph([skill("x")], start="x", check="off")):
-        with pytest.raises(FeatureConflict, match=r"'skills' is given twice, by .*'desk'.* and by the agent itself"):
+        with pytest.raises(
+            FeatureConflict, match=r"'skills' is given twice, .*by .*'desk'.* and .*by the agent itself"
+        ):
             Agent(ScriptedModel(), features=[desk, more])
     with pytest.raises(ConfigurationError, match=r"two tools have the id 'charge': one of .*, one of .*desk"):
         Agent(ScriptedModel(), features=[desk], tools=[tool("charge")])
