@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import count
-from math import log
 
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.memory.ports import NOTHING_SHOWN, Found, Kept, KeptKind, Shown, Space
+from onrecord.memory.ports import NOTHING_SHOWN, Found, Kept, KeptKind, Near, Shown, Space, Vector
+from onrecord.memory.ranking import both, by_words, cosines
 from onrecord.memory.terms import terms
 
 __all__ = ("PlainShelf",)
@@ -21,15 +21,18 @@ class PlainShelf:
 
     def __init__(self) -> None:
         self._spaces: dict[Space, dict[str, Kept]] = {}
+        self._vectors: dict[int, Vector] = {}
         self._number = count(1)
 
-    async def put(self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = ()) -> None:
-        held = self._spaces.setdefault(space, {})
-        for key in (*drop, *(one.key for one in kept)):
-            held.pop(key, None)
-        held.update({one.key: replace(one, n=next(self._number)) for one in kept})
-        if not held:
-            del self._spaces[space]
+    async def put(
+        self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = (), vectors: Mapping[str, Vector] = {}
+    ) -> None:
+        self._drop(space, (*drop, *(one.key for one in kept)))
+        for one in kept:
+            n = next(self._number)
+            self._spaces.setdefault(space, {})[one.key] = replace(one, n=n)
+            if (vector := vectors.get(one.key)) is not None:
+                self._vectors[n] = vector
 
     async def newest(
         self, space: Space, kind: KeptKind, /, *, limit: int, after: int = 0, apart: Shown = NOTHING_SHOWN
@@ -38,28 +41,45 @@ class PlainShelf:
         return found[max(len(found) - limit, 0) :]
 
     async def search(
-        self, space: Space, kind: KeptKind, text: str, /, *, limit: int, apart: Shown = NOTHING_SHOWN
-    ) -> list[Found]:
-        held = [(one, Counter(terms(one.text))) for one in self._of(space, kind, apart)]
-        asked = set(terms(text))
-        rare = {word: log(1 + len(held) / (1 + sum(word in words for _, words in held))) for word in asked}
-        scored = [
-            Found(one, sum(rare[word] for word in asked & words.keys()) / (1 + log(1 + words.total())))
-            for one, words in held
-            if asked & words.keys()
-        ]
-        return sorted(scored, key=lambda found: (-found.score, -found.kept.n))[:limit]
+        self, space: Space, kind: KeptKind, text: str, /, *, limit: int, apart: Shown = NOTHING_SHOWN,
+        near: Near | None = None,
+    ) -> list[Found]:  # fmt: skip
+        held = {one.n: one for one in self._of(space, kind, apart)}
+        words = by_words(((n, one.text) for n, one in held.items()), terms(text))
+        if near is None:
+            ranked = sorted(words.items(), key=lambda one: (-one[1], -one[0]))
+        else:
+            ranked = both(words, self._near(near, held))
+        return [Found(held[n], score) for n, score in ranked[: max(limit, 0)]]
+
+    def _near(self, near: Near, held: Iterable[int]) -> dict[int, float]:
+        same = {n: v.values for n in held if (v := self._vectors.get(n)) is not None and v.of == near.vector.of}
+        found = zip(same, cosines(near.vector.values, [*same.values()]), strict=True)
+        return {n: cosine for n, cosine in found if cosine >= near.least}
 
     async def forget(self, what: SessionKey | Identity, /) -> int:
         gone = 0
         for space, held in list(self._spaces.items()):
-            keys = _of_person(space, held, what) if isinstance(what, Identity) else _of_session(space, held, what)
-            for key in keys:
-                del held[key]
-            gone += len(keys)
-            if not held:
-                del self._spaces[space]
+            gone += self._drop(
+                space, _of_person(space, held, what) if isinstance(what, Identity) else _of_session(space, held, what)
+            )
         return gone
+
+    async def expire(self, before: datetime, of: Space | str, /) -> int:
+        return sum(
+            self._drop(space, [one.key for one in held.values() if one.at < before])
+            for space, held in list(self._spaces.items())
+            if of in (space, space.memory)
+        )
+
+    def _drop(self, space: Space, keys: Iterable[str]) -> int:
+        held = self._spaces.get(space, {})
+        gone = [one for key in keys if (one := held.pop(key, None)) is not None]
+        for one in gone:
+            self._vectors.pop(one.n, None)
+        if not held:
+            self._spaces.pop(space, None)
+        return len(gone)
 
     async def close(self) -> None:
         pass

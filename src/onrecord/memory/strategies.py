@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import ContextMessage
 from onrecord.errors import ConfigurationError
-from onrecord.memory.ports import Kept, Shelf, Shown, Space
+from onrecord.memory.ports import Kept, Shelf, Shown, Space, Vector
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.models.request import Piece, Reading, Shape, View
@@ -45,13 +45,17 @@ class Heard(Struct, frozen=True, kw_only=True):
 
 
 class Recalling(Struct, frozen=True, kw_only=True):
-    """What a strategy looks something up with: the words of the turn's message, and what is shown without it."""
+    """What a strategy looks something up with: the words of the turn's message, and what is shown without it.
+
+    Into ``missed`` it writes what it could not do, for the record.
+    """
 
     turn: Turn
     shelf: Shelf
     space: Space
     query: str
     apart: Shown
+    missed: list[str]
 
 
 class Candidate(Struct, frozen=True):
@@ -62,10 +66,11 @@ class Candidate(Struct, frozen=True):
 
 
 class Learned(Struct, frozen=True, kw_only=True):
-    """What a strategy wants to be kept, and the keys that it wants to be let go of."""
+    """What a strategy wants to be kept, the keys that it wants to be let go of, and vectors of the former by key."""
 
     kept: tuple[Kept, ...] = ()
     drop: tuple[str, ...] = ()
+    vectors: Mapping[str, Vector] = {}
 
 
 NOTHING = Learned()

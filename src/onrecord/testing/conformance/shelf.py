@@ -16,6 +16,7 @@ coroutines: they need pytest-asyncio.
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -25,7 +26,7 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.memory.ports import Kept, Shelf, Shown, Space
+from onrecord.memory.ports import Kept, Near, Shelf, Shown, Space, Vector
 
 __all__ = ("MakeShelf", "ShelfConformance")
 
@@ -52,6 +53,11 @@ def kept(key: str, text: str = "", **about: Any) -> Kept:
     """Something to keep: an episode of session ``s`` unless it says otherwise."""
     given: dict[str, Any] = {"kind": "episode", "at": AT, "sessions": ("s",)} | about
     return Kept(key=key, text=text or f"text of {key}", **given)
+
+
+def vector(*numbers: float, of: str = "test@2") -> Vector:
+    """A vector of length 1."""
+    return Vector(of, struct.pack(f"<{len(numbers)}f", *numbers))
 
 
 @asynccontextmanager
@@ -208,6 +214,55 @@ class ShelfConformance:
             assert await shelf.forget(ANA) == len(hers) == 4
             for space in (HERS, *OTHERS):
                 assert await keys(shelf, space) == ([] if space in hers else ["a"])
+
+    async def test_what_is_near_is_found_though_it_shares_no_word(self, make_shelf: MakeShelf) -> None:
+        """Beside what shares words; the nearer the better, and nothing that is further than it may be."""
+        async with opened(make_shelf) as shelf:
+            texts = {"near": "a feline", "nearer": "a tomcat", "far": "a lorry", "word": "the cat"}
+            places = {"near": (0.8, 0.6), "nearer": (1.0, 0.0), "far": (-1.0, 0.0)}
+            await shelf.put(
+                HERS, [kept(k, text) for k, text in texts.items()], vectors={k: vector(*v) for k, v in places.items()}
+            )
+            asked = Near(vector(1.0, 0.0))
+            assert await found(shelf, "cat", near=asked) == ["word", "nearer", "near", "far"]
+            assert await found(shelf, "cat", near=replace(asked, least=0.5)) == ["word", "nearer", "near"]
+            assert await found(shelf, "", near=replace(asked, least=0.9)) == ["nearer"]
+            assert await found(shelf, "cat", near=asked, limit=2) == ["word", "nearer"]
+            assert await found(shelf, "cat") == ["word"]
+            assert await found(shelf, "cat", near=Near(vector(1.0, 0.0, of="other@2"))) == ["word"]
+            assert await found(shelf, "cat", near=Near(vector(1.0, 0.0, 0.0))) == ["word"]
+            assert await found(shelf, "", near=asked, apart=Shown("s")) == []
+            scores = [one.score for one in await shelf.search(HERS, "episode", "cat", limit=9, near=asked)]
+            assert scores == sorted(scores, reverse=True)
+            assert 0 <= scores[-1] <= scores[0] <= 1
+
+    async def test_a_vector_goes_with_its_text(self, make_shelf: MakeShelf) -> None:
+        """It is overwritten, dropped, forgotten and let go of like the words; and it is in its space only."""
+        asked = Near(vector(1.0, 0.0), least=0.5)
+        async with opened(make_shelf) as shelf:
+            for key in "abcd":
+                await shelf.put(HERS, [kept(key, sessions=(key,))], vectors={key: vector(1.0, 0.0)})
+            await shelf.put(HERS, [kept("a")], drop=["b"])
+            assert await shelf.forget(SessionKey("c", tenant="t")) == 1
+            for space in OTHERS:
+                assert await found(shelf, "", space, near=asked) == []
+            assert await found(shelf, "", near=asked) == ["d"]
+            await shelf.put(HERS, [kept("d")], vectors={"d": vector(0.0, 1.0)})
+            assert await found(shelf, "", near=asked) == []
+
+    async def test_what_is_old_goes(self, make_shelf: MakeShelf) -> None:
+        """In one space, or in all of a memory; what is as old as the instant itself stays."""
+        own = Space(tenant="u", memory=HERS.memory)
+        async with opened(make_shelf) as shelf:
+            for space in (HERS, own, replace(HERS, memory="other")):
+                await shelf.put(space, [kept(f"d{day}", "words", at=AT + timedelta(days=day)) for day in range(4)])
+            assert await shelf.expire(AT + timedelta(days=1), HERS) == 1
+            assert await keys(shelf) == ["d1", "d2", "d3"]
+            assert await found(shelf, "words") == ["d3", "d2", "d1"]
+            assert await shelf.expire(AT + timedelta(days=3), HERS.memory) == 2 + 3
+            assert await keys(shelf) == await keys(shelf, own) == ["d3"]
+            assert len(await keys(shelf, replace(HERS, memory="other"))) == 4
+            assert await shelf.expire(AT, HERS.memory) == 0
 
     async def test_many_write_at_once(self, make_shelf: MakeShelf) -> None:
         """Nothing is lost, and every number is one thing's."""
