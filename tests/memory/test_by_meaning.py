@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.errors import ConfigurationError, ModelOverloaded
+from onrecord.errors import ConfigurationError, ModelError
 from onrecord.memory import Episodes, HashingEmbedder, Memory, PlainShelf
 from onrecord.record.kinds import Noted
 from onrecord.testing import ScriptedModel
@@ -30,7 +30,7 @@ class Senses:
     async def embed(self, texts: Sequence[str], /, *, of: str) -> Any:
         self.asked += [(of, text) for text in texts]
         if self.fails:
-            raise ModelOverloaded("busy")
+            raise ModelError("busy", kind="rate")
         if self.gives is not None:
             return self.gives
         rows = [[float(any(w in text for w in words)) for words in MEANINGS] for text in texts]
@@ -90,7 +90,7 @@ async def test_vectors_of_another_embedder_are_not_compared(other: Senses) -> No
 @pytest.mark.parametrize(
     ("broken", "code"),
     [
-        (Senses(fails=True), "model-overloaded"),
+        (Senses(fails=True), "model-rate"),
         (Senses(gives=[]), "embedder-invalid"),
         (Senses(gives=[[float("nan")] * 3]), "embedder-invalid"),
         (Senses(gives=[[1.0], [1.0]]), "embedder-invalid"),

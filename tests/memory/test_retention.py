@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.conversation.identity import Identity
 from onrecord.errors import ConfigurationError, FeatureFailed
 from onrecord.memory import Episodes, Facts, Memory, PlainShelf, Recent
 from onrecord.memory.ports import KeptKind, Space
 from onrecord.session.erasure import Retention
 from onrecord.stores import SqliteShelf
-from onrecord.testing import FakeClock, ScriptedModel
+from onrecord.testing import FakeEffects, ScriptedModel
 from tests.host.hosting import hosted
+from tests.memory.files import holding
 from tests.memory.remembering import ana, remembering, session, shown_data, told
 
 pytestmark = pytest.mark.integration
@@ -25,9 +25,9 @@ HERS = Space(owner=ana)
 DAY = timedelta(days=1)
 
 
-async def held(shelf: Any, kind: KeptKind = "message") -> list[str]:
+async def held(shelf: Any, kind: KeptKind = "message", space: Space = HERS) -> list[str]:
     """What is on a shelf of hers."""
-    return [one.text for one in await shelf.newest(HERS, kind, limit=99)]
+    return [one.text for one in await shelf.newest(space, kind, limit=99)]
 
 
 async def test_what_is_older_than_its_term_is_neither_shown_nor_kept() -> None:
@@ -58,15 +58,15 @@ async def test_a_hosts_policy_reaches_memories(
     tmp_path: Path, keep_for: timedelta | None, entries: timedelta | None, left: int
 ) -> None:
     """What is made of turns that are let go of goes with them, unless the memory has a term of its own."""
-    shelf, clock = SqliteShelf(tmp_path / "shelf.db"), FakeClock()
+    shelf, clock = SqliteShelf(tmp_path / "shelf.db"), FakeEffects()
     memory = Memory(shelf, (Recent(9),), keep_for=keep_for)
-    async with hosted(Agent(ScriptedModel("ok"), features=[memory]), clock=clock) as host:
-        await host.turn("s", "a secret of old", owner=Identity(principal="ana"))
-        assert len(await held(shelf)) == 2
-        clock.advance(5 * DAY)
+    async with hosted(Agent(ScriptedModel("ok"), features=[memory]), effects=clock) as host:
+        await host.turn("s", "a secret of old")
+        assert len(await held(shelf, space=Space(session="s"))) == 2
+        clock.advance(days=5)
         await host.expire(Retention(entries=entries))
-        assert len(await held(shelf)) == left
-        assert (b"a secret of old" in (tmp_path / "shelf.db").read_bytes()) == bool(left)
+        assert len(await held(shelf, space=Space(session="s"))) == left
+        assert bool(holding(tmp_path, b"a secret of old")) == bool(left)
     await shelf.close()
 
 
@@ -96,10 +96,10 @@ async def test_one_that_fails_is_told_after_all_were_asked() -> None:
 
     other = PlainShelf()
     features = [Memory(Broken(), (Recent(9),), name="broken"), Memory(other, (Recent(9),), name="well")]
-    clock = FakeClock()
-    async with hosted(Agent(ScriptedModel("ok"), features=features), clock=clock) as host:
+    clock = FakeEffects()
+    async with hosted(Agent(ScriptedModel("ok"), features=features), effects=clock) as host:
         await host.turn("s", "hello")
-        clock.advance(5 * DAY)
+        clock.advance(days=5)
         with pytest.raises(FeatureFailed, match="broken") as caught:
             await host.expire(Retention(entries=DAY))
     assert "expire once more" in (caught.value.hint or "")

@@ -22,6 +22,7 @@ from onrecord.testing.conformance.shelf import (
     keys,
     vector,
 )
+from tests.memory.files import holding
 from tests.stores.ciphers import KeystreamCipher
 
 pytestmark = pytest.mark.integration
@@ -57,11 +58,6 @@ def traces(folder: Path, *words: str) -> list[str]:
     """The files that have one of these words in them, whole or without its first letters, as an index cuts them."""
     needles = [word[cut:].encode() for word in words for cut in range(min(len(word) - 5, 4))]
     return holding(folder, *needles)
-
-
-def holding(folder: Path, *needles: bytes) -> list[str]:
-    """The files that have one of these bytes in them."""
-    return [file.name for file in folder.iterdir() if any(needle in file.read_bytes() for needle in needles)]
 
 
 @pytest.mark.parametrize("what", [SessionKey("s", tenant="t"), ANA], ids=["session", "person"])

@@ -119,9 +119,8 @@ class Facts(Struct, frozen=True, kw_only=True):
                 drop |= {key: None} if before is not None else {}
                 continue
             told = f"{fact.about}: {text}"
-            if before is not None and before.text == told:
-                continue
-            # A model that was told the older fact may have made the newer one of it.
+            # One that is said again is kept again: it is as old as the last time, and that session's. But a model that
+            # was told the older fact may have made the newer one of it.
             sessions = dict.fromkeys((*(before.sessions if before and self.by == "model" else ()), heard.session))
             made = Kept(key=key, kind="fact", text=told, at=turn.now, sessions=tuple(sessions), turn=heard.turn)
             kept[key] = made
