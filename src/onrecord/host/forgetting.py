@@ -8,10 +8,14 @@ from functools import partial
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import FeatureFailed
 from onrecord.host.setup import Setup, log
+from onrecord.record.entry import Body
+from onrecord.record.kinds import HistoryChanged
 from onrecord.session.erasure import Retention
+from onrecord.session.inbox import Row
+from onrecord.session.session import Session
 from onrecord.turn.plan import Plan
 
-__all__ = ("expire", "forget")
+__all__ = ("expire", "forget", "forget_overtaken")
 
 
 async def forget(setup: Setup, what: SessionKey | Identity) -> None:
@@ -25,6 +29,27 @@ async def expire(setup: Setup, policy: Retention) -> None:
     now = setup.effects.now()
     asked = [(name, partial(expires, policy, now)) for plan in _plans(setup) for name, expires in plan.expire]
     await _each("expire", asked, "expire")
+
+
+async def forget_overtaken(setup: Setup, row: Row, base: Session | None) -> None:
+    """Forgets a session that was erased while a turn of it ran: that turn settled before it was known that nothing of
+    it counts, and a feature may have kept words of it.
+    """
+    store, key = setup.store, row.session
+    if not any(plan.forget for plan in _plans(setup)):
+        return
+    newer = await store.load(key)
+    if newer is None:
+        erased = all(other.n != row.n for other in await store.rows("in", key))
+    else:
+        since = -1 if base is None else base.seq - 1
+        erased = any([e.seq async for e in store.entries(key, after=since) if _erases(e.body)])
+    if erased:
+        await forget(setup, key)
+
+
+def _erases(body: Body) -> bool:
+    return isinstance(body, HistoryChanged) and body.op == "erase"
 
 
 def _plans(setup: Setup) -> tuple[Plan, ...]:
