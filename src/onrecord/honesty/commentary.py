@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from onrecord.errors import ConfigurationError
+from onrecord.honesty.languages import Language, words_of
 from onrecord.honesty.status import StatusLine, StatusTemplates
 from onrecord.honesty.templates import Teller, refused
 from onrecord.record.entry import Body, Entry
@@ -15,10 +15,6 @@ from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks, Watch
 
 __all__ = ("Commentary", "Language")
-
-Language = Literal["en", "pt", "es"]
-
-_MODULES: Mapping[str, str] = {"en": "english", "pt": "portuguese", "es": "spanish"}
 
 
 class Commentary:
@@ -47,7 +43,7 @@ class Commentary:
             raise refused(f"there is no commentary in {language!r}", language, get_args(Language))
         if not app.strip():
             raise ConfigurationError("app= is the name that people know the agent by, and not blank")
-        words = import_module(f"onrecord.honesty.languages.{_MODULES[language]}")
+        words = words_of(language)
         own = tuple(bodies)
         known = {**dict.fromkeys((str(body.__struct_config__.tag) for body in own), ""), **words.TEMPLATES}
         for key in templates or ():
