@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onrecord.cli.terminal import Screen
-from onrecord.conversation.outgoing import CallDelta, CitationDelta, Delta, MarkDelta, ReasoningDelta, TextDelta
+from onrecord.conversation.outgoing import (
+    CallDelta,
+    CitationDelta,
+    Delta,
+    MarkDelta,
+    ProgressDelta,
+    ReasoningDelta,
+    TextDelta,
+)
+from onrecord.conversation.short import cut
 from onrecord.honesty.sentences import call_text
 
 __all__ = ("Reply",)
@@ -41,6 +50,8 @@ class Reply:
                     self._text(text)
                 case CallDelta():
                     self._call(delta)
+                case ProgressDelta(name=name, message=message):
+                    self._progress(name, message)
                 case ReasoningDelta(text=text):
                     self._reason(text)
                 case MarkDelta(mark=mark):
@@ -90,6 +101,12 @@ class Reply:
             self._close()
             screen.line(f"  {call_text(delta.name, delta.args, limit)}: {_ending(delta.status)}", dim=True)
         self._open = None
+
+    def _progress(self, name: str, message: str) -> None:
+        """What a call says of how far it is: for people who watch."""
+        if self.screen.live and message:
+            self._close()
+            self.screen.line(f"  {name}: {cut(message, max(self.screen.columns - len(name) - 8, 20))}", dim=True)
 
     def _close(self) -> None:
         """Ends a line of another kind before this one begins."""

@@ -19,6 +19,7 @@ __all__ = (
     "MarkDelta",
     "Outcome",
     "Outgoing",
+    "ProgressDelta",
     "ReasoningDelta",
     "SearchDelta",
     "TextDelta",
@@ -104,6 +105,14 @@ class CallDelta(Struct, frozen=True, gc=False, kw_only=True):
     args: Mapping[str, Json] = {}
 
 
+class ProgressDelta(Struct, frozen=True, gc=False, kw_only=True):
+    """A call that runs told how far it is: ``message`` in words, or nothing but that it goes on."""
+
+    id: str
+    name: str
+    message: str = ""
+
+
 class SearchDelta(Struct, frozen=True, gc=False, kw_only=True):
     """A search that the provider runs changed state."""
 
@@ -117,4 +126,4 @@ class CitationDelta(Struct, frozen=True, gc=False):
     citations: tuple[Citation, ...]
 
 
-Delta = TextDelta | MarkDelta | ReasoningDelta | CallDelta | SearchDelta | CitationDelta
+Delta = TextDelta | MarkDelta | ReasoningDelta | CallDelta | ProgressDelta | SearchDelta | CitationDelta

@@ -23,8 +23,10 @@ class Commentary:
     ``app`` is the name that ``{{app_name}}`` stands for. ``language`` chooses the templates shipped: ``en``, ``pt`` or
     ``es``. ``templates`` replaces some of them: the key is the kind of entry, with a part behind it where several
     things are said of a kind (``tool.returned.failed``); an empty text says nothing. ``status`` replaces templates of
-    the status: ``idle``, ``streaming``, ``tool``, ``tool.NAME`` for one tool, ``paused``, and ``paused.elsewhere`` for
-    a question to somebody else. ``bodies`` are kinds of entries of your own to tell of; their facts are their fields.
+    the status: ``idle``, ``streaming``, ``tool``, ``tool.NAME`` for one tool, ``tool.progress`` and
+    ``tool.progress.generic`` for what a tool tells with `ToolContext.progress`, with words and without, ``paused``,
+    and ``paused.elsewhere`` for a question to somebody else. ``bodies`` are kinds of entries of your own to tell of;
+    their facts are their fields.
 
     What is shipped shows no content: no words of people or models, no arguments, no results. A template shows what it
     names, cut to 120 characters; ``{{args.NAME}}`` is one argument of a call.

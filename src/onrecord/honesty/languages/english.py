@@ -10,6 +10,8 @@ STATUS: Final = {
     "idle": "I am thinking…",
     "streaming": "{{partial}}",
     "tool": "I am using {{tool_name}}…",
+    "tool.progress": "{{progress_message}}",
+    "tool.progress.generic": "I am still using {{tool_name}}… ({{progress_count}})",
     "paused": "I am waiting for an answer: {{question}}",
     "paused.elsewhere": "I am waiting for somebody to decide.",
 }

@@ -10,6 +10,8 @@ STATUS: Final = {
     "idle": "Estou pensando…",
     "streaming": "{{partial}}",
     "tool": "Estou usando {{tool_name}}…",
+    "tool.progress": "{{progress_message}}",
+    "tool.progress.generic": "Ainda estou usando {{tool_name}}… ({{progress_count}})",
     "paused": "Estou esperando uma resposta: {{question}}",
     "paused.elsewhere": "Estou esperando que alguém decida.",
 }

@@ -10,6 +10,8 @@ STATUS: Final = {
     "idle": "Estoy pensando…",
     "streaming": "{{partial}}",
     "tool": "Estoy usando {{tool_name}}…",
+    "tool.progress": "{{progress_message}}",
+    "tool.progress.generic": "Sigo usando {{tool_name}}… ({{progress_count}})",
     "paused": "Estoy esperando una respuesta: {{question}}",
     "paused.elsewhere": "Estoy esperando a que alguien decida.",
 }
