@@ -10,10 +10,10 @@ import pytest
 from onrecord.errors import UsageError
 from onrecord.memory import Episodes, Fact, Facts, PlainShelf, Recent, Summary
 from onrecord.memory.facts import facts_in
-from onrecord.memory.ports import Space
+from onrecord.memory.ports import Kept, Space
 from onrecord.record.kinds import ModelRequested, Noted
 from onrecord.testing import ScriptedModel, raises
-from tests.memory.remembering import ana, kept_by, remembering, session, shown_data, told
+from tests.memory.remembering import AT, ana, kept_by, remembering, session, shown_data, told
 
 pytestmark = pytest.mark.unit
 
@@ -171,7 +171,7 @@ async def test_a_function_that_finds_something_else_is_told() -> None:
 
 
 async def test_a_model_finds_facts() -> None:
-    """It is told what is known and what was said, as data, and only what it changes is kept."""
+    """It is told what there are facts about and what was said, as data, and only what it changes is kept."""
     shelf = PlainShelf()
     replies = [
         '{"facts": [{"about": "Pet", "text": "a cat  called Mia"}, {"about": "town", "text": "Lund"}]}',
@@ -183,13 +183,11 @@ async def test_a_model_finds_facts() -> None:
     await told(agent, "Now two!", session("two"))
     asked = [request for request in model.requests if request.purpose == "consult"]
     assert shown_data(asked[0]) == ["[user]: I have a cat\n[assistant]: ok"]
-    assert shown_data(asked[1]) == [
-        "[known] pet: a cat called Mia\n[known] town: Lund\n[user]: Now two!\n[assistant]: ok"
-    ]
+    assert shown_data(asked[1]) == ["[known about] pet\n[known about] town\n[user]: Now two!\n[assistant]: ok"]
     assert asked[0].shape is not None
     assert asked[0].shape.name == "facts"
     (held,) = await shelf.newest(HERS, "fact", limit=9)
-    assert (held.text, held.sessions) == ("pet: two cats", ("one", "two"))
+    assert (held.text, held.sessions) == ("pet: two cats", ("two",))
 
 
 @pytest.mark.parametrize(
@@ -203,10 +201,10 @@ async def test_a_model_that_writes_something_else_finds_nothing(reply: str) -> N
 
 
 async def test_a_session_that_is_forgotten_takes_what_a_model_made_of_it() -> None:
-    """A later fact that knew the earlier one, and a summary of both."""
+    """A summary of both. A later fact is made without a word of the earlier one, and stays."""
     shelf = PlainShelf()
     one = '{"facts": [{"about": "pet", "text": "%s"}]}'
-    agent, _, _ = remembering(
+    agent, model, _ = remembering(
         Facts(by="model"), Summary(recent=1, size=3), answers=["a", "b"], consult=[one % "cat", one % "cats", "both"],
         shelf=shelf,
     )  # fmt: skip
@@ -214,8 +212,12 @@ async def test_a_session_that_is_forgotten_takes_what_a_model_made_of_it() -> No
     await told(agent, "y", session("two"))
     assert (await texts(shelf, "fact"), await texts(shelf, "summary")) == (["pet: cats"], ["both"])
     await shelf.forget(session("one").key)
-    assert (await texts(shelf, "fact"), await texts(shelf, "summary")) == ([], [])
+    assert (await texts(shelf, "fact"), await texts(shelf, "summary")) == (["pet: cats"], [])
+    asked = [request for request in model.requests if request.purpose == "consult"]
+    assert shown_data(asked[1]) == ["[known about] pet\n[user]: y\n[assistant]: b"]
     assert await texts(shelf, "message") == ["y", "b"]
+    await shelf.forget(session("two").key)
+    assert await texts(shelf, "fact") == []
 
 
 # ---- episodes --------------------------------------------------------------------------------------------------------
@@ -270,3 +272,18 @@ async def test_an_answer_may_be_missing() -> None:
     agent, _, _ = remembering(Episodes(), Recent(3), shelf=shelf)
     await agent.turn("hello?", session=session(), options=[Silenced("closed")])
     assert (await texts(shelf, "episode"), await texts(shelf, "message")) == (["user: hello?"], ["hello?"])
+
+
+async def test_summaries_of_turns_that_settle_side_by_side_go_with_the_next() -> None:
+    """None of them is left behind for ever; and one is as old as its oldest words."""
+    shelf = PlainShelf()
+    for key, upto in (("summary-1-2", 2), ("summary-1-4", 4)):
+        await shelf.put(HERS, [Kept(key=key, kind="summary", text=key, at=AT, sessions=("s",), upto=upto)])
+    agent, model, _ = remembering(
+        Summary(recent=1, size=2), answers=["a", "b", "c"], consult=["whole"] * 2, shelf=shelf
+    )
+    for day in (1, 2, 3):
+        await told(agent, f"q{day}", session(f"s{day}"), day=day)
+    (held,) = await shelf.newest(HERS, "summary", limit=9)
+    assert (held.text, held.at) == ("whole", AT)
+    assert "[summary]: summary-1-4" in "".join(shown_data(next(r for r in model.requests if r.purpose == "consult")))

@@ -266,7 +266,8 @@ def _within(
     shown, rejected, chars = list[tuple[Candidate, str]](), list[Rejected](), 0
     for one in candidates:
         kept = one.kept
-        text = framed("memory", {"kind": kept.kind, "from": kept.role, "at": kept.at.date().isoformat()}, kept.text)
+        at = "" if kept.kind == "summary" else kept.at.date().isoformat()  # that of its oldest words would mislead
+        text = framed("memory", {"kind": kept.kind, "from": kept.role, "at": at}, kept.text)
         if chars + len(text) > budget:
             rejected.append(Rejected(kept.key, "over-budget", one.score))
             continue

@@ -34,10 +34,10 @@ class Space(Struct, frozen=True, gc=False, kw_only=True):
 class Kept(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One thing that is remembered.
 
-    ``key`` names it in its space; another of this key takes its place. ``sessions`` are the ids of the sessions whose
-    words it is made of: forgetting one of them takes it along. ``turn`` is the turn that left it, ``role`` who said a
-    message; ``upto`` of a summary is the number of the newest message in it. ``n`` is given by the shelf, counts up,
-    and is never reused.
+    ``key`` names it in its space; another of this key takes its place. ``at`` is when the oldest of its words were
+    said. ``sessions`` are the ids of the sessions whose words it is made of: forgetting one of them takes it along.
+    ``turn`` is the turn that left it, ``role`` who said a message; ``upto`` of a summary is the number of the newest
+    message in it. ``n`` is given by the shelf, counts up, and is never reused.
     """
 
     key: str

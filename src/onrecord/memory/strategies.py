@@ -162,7 +162,9 @@ class Summary(Struct, frozen=True, kw_only=True):
         return [Candidate(one) for one in (*held, *newest)]
 
     async def learn(self, turn: Turn, shelf: Shelf, space: Space, heard: Heard, /) -> Learned:
-        held = await shelf.newest(space, "summary", limit=1)
+        # More than one where turns settled side by side: the newest counts, and all go with the next.
+        before = await shelf.newest(space, "summary", limit=self.size)
+        held = before[-1:]
         fresh = await shelf.newest(space, "message", limit=self.size * 4, after=held[0].upto if held else 0)
         if len(fresh) <= self.size:
             return NOTHING
@@ -175,11 +177,12 @@ class Summary(Struct, frozen=True, kw_only=True):
         if not text:
             return NOTHING
         sources = dict.fromkeys(id for one in (*held, *older) for id in one.sessions)
+        oldest = min(one.at for one in (*held, *older))
         made = Kept(
-            key=f"summary-{older[0].n}-{older[-1].n}", kind="summary", text=text, at=older[-1].at,
+            key=f"summary-{older[0].n}-{older[-1].n}", kind="summary", text=text, at=oldest,
             sessions=tuple(sources), turn=heard.turn, upto=older[-1].n,
         )  # fmt: skip
-        return Learned(kept=(made,), drop=tuple(one.key for one in held))
+        return Learned(kept=(made,), drop=tuple(one.key for one in before))
 
 
 SUMMARISE = (

@@ -146,7 +146,7 @@ class _Cells:
         connection: sqlite3.Connection,
     ) -> list[Found]:  # fmt: skip
         most = limit if near is None else max(limit, DEPTH)
-        find = self._read_through if self.sealed else self._indexed
+        find = self._read_through if self.sealed else self._matching
         words = find(space, kind, asked, most, apart, connection) if asked else []
         held = {one.kept.n: one.kept for one in words}
         if near is None:
@@ -157,14 +157,13 @@ class _Cells:
         ranked = both({one.kept.n: one.score for one in words}, close)
         return [Found(held[n], score) for n, score in ranked[:limit]]
 
-    def _indexed(
+    def _matching(
         self, space: Space, kind: KeptKind, asked: list[str], limit: int, apart: Shown, connection: sqlite3.Connection
     ) -> list[Found]:
-        words = " OR ".join(f'"{word}"' for word in asked)
-        match = f"space : {_space_word(space, kind)} AND terms : ({words})"
-        sql = f"""select k.n, k.body, bm25(words, 0.0, 1.0) from words join kept k on k.n=words.rowid
+        match = " OR ".join(f'"{word}"' for word in _indexed(_named(space), kind, asked))
+        sql = f"""select k.n, k.body, bm25(words) from words join kept k on k.n=words.rowid
             where words match ? and k.kind=? and {_IN}
-            order by bm25(words, 0.0, 1.0), k.n desc"""  # noqa: S608 - our own text; words are letters and digits
+            order by bm25(words), k.n desc"""  # noqa: S608 - our own text; words are letters and digits
         cursor, found = connection.execute(sql, (match, kind, *_named(space))), list[Found]()
         for n, body, score in cursor:
             one = self._read(space, n, body)
@@ -261,9 +260,8 @@ class _Cells:
         return lambda key: blake2b(key.encode(), key=secret, digest_size=16).hexdigest()
 
     def _index(self, connection: sqlite3.Connection, n: int | None, named: Sequence[str], one: Kept) -> None:
-        if not self.sealed and (words := _terms_of(one)):
-            word = _word_of((*named, one.kind))
-            connection.execute("insert into words(rowid, space, terms) values(?, ?, ?)", (n, word, words))
+        if not self.sealed and (words := _terms_of(named, one)):
+            connection.execute("insert into words(rowid, terms) values(?, ?)", (n, words))
 
     def _delete(self, connection: sqlite3.Connection, rows: Sequence[tuple[int, bytes]]) -> None:
         whole = True
@@ -281,11 +279,9 @@ class _Cells:
             one = self._opened((), body)
         except msgspec.DecodeError:
             return False
-        if words := _terms_of(one):
-            place = "select tenant, owner, session, memory from kept where n=?"
-            word = _word_of((*connection.execute(place, (n,)).fetchone(), one.kind))
-            sql = "insert into words(words, rowid, space, terms) values('delete', ?, ?, ?)"
-            connection.execute(sql, (n, word, words))
+        place = "select tenant, owner, session, memory from kept where n=?"
+        if words := _terms_of(connection.execute(place, (n,)).fetchone(), one):
+            connection.execute("insert into words(words, rowid, terms) values('delete', ?, ?)", (n, words))
         return True
 
     def _readable(self, connection: sqlite3.Connection) -> Iterator[tuple[int, Sequence[str], Kept]]:
@@ -324,14 +320,13 @@ def _owner(owner: Identity | None) -> str:
     return "" if owner is None else canonical(owner).decode()
 
 
-def _space_word(space: Space, kind: str) -> str:
-    return _word_of((*_named(space), kind))
+def _terms_of(named: Sequence[str], one: Kept) -> str:
+    return " ".join(_indexed(named, one.kind, terms(one.text))) if one.kind == "episode" else ""
 
 
-def _word_of(named: Sequence[str]) -> str:
-    """One word for a space and a kind, for the index."""
-    return "x" + digest(canonical([*named]))
-
-
-def _terms_of(one: Kept) -> str:
-    return " ".join(terms(one.text)) if one.kind == "episode" else ""
+def _indexed(named: Sequence[str], kind: str, words: Iterable[str]) -> Iterator[str]:
+    """Words as the index holds them: each space has its own, so that a search neither reads those of others nor is
+    ranked by how often others use them.
+    """
+    mine = f"x{digest(canonical([*named, kind]))[:12]}"
+    return (mine + word for word in words)

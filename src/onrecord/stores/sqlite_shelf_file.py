@@ -4,11 +4,12 @@
 kept   (n, tenant, owner, session, memory, key, kind, at, body)  unique(tenant, owner, session, memory, key)
 sources(n, tenant, session)                                      which sessions' words a thing is made of
 vectors(n, model, body)                                          what some of them mean, to which embedder
-words  (space, terms)                                            full text; holds no text of its own, only an index
+words  (terms)                                                   full text; holds no text of its own, only an index
 ```
 
 The index is fed the words of `onrecord.memory.terms`, so that a search finds the same here as in memory, in scripts
-without spaces too; and the digest of the space, so that a search reads no other space's. In a sealed file it is empty.
+without spaces too; each behind the digest of its space, so that a search reads no other space's, and takes as long as
+its own is large. In a sealed file it is empty.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _SCHEMA = (
     "create index sources_of on sources(tenant, session)",
     "create table vectors(n integer primary key, model text not null, body blob not null)",
     "create table secrets(secret blob not null)",
-    "create virtual table words using fts5(space, terms, content='', tokenize='unicode61 remove_diacritics 0')",
+    "create virtual table words using fts5(terms, content='', tokenize='unicode61 remove_diacritics 0')",
 )
 
 

@@ -152,6 +152,15 @@ class ShelfConformance:
             scores = [one.score for one in await shelf.search(HERS, "episode", "invoice delivery", limit=9)]
             assert scores == sorted(scores, reverse=True)
 
+    async def test_what_others_say_ranks_nothing(self, make_shelf: MakeShelf) -> None:
+        """A word that is rare with her counts as rare, however often others use it."""
+        async with opened(make_shelf) as shelf:
+            for place, space in enumerate(OTHERS):
+                await shelf.put(space, [kept(f"{place}/{i}", f"the apple, number {i}") for i in range(40)])
+            await shelf.put(HERS, [kept(f"p{i}", f"pear of day {i}") for i in range(8)])
+            await shelf.put(HERS, [kept("apple", "apple of day 9"), kept("last", "pear of day 10")])
+            assert (await found(shelf, "pear apple"))[0] == "apple"
+
     async def test_scripts_without_spaces_are_searched(self, make_shelf: MakeShelf) -> None:
         """A word inside a sentence is found."""
         async with opened(make_shelf) as shelf:
