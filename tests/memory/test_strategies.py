@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from onrecord.errors import UsageError
+from onrecord.jsonio import dumps
 from onrecord.memory import Episodes, Fact, Facts, PlainShelf, Recent, Summary
 from onrecord.memory.facts import facts_in
 from onrecord.memory.ports import Kept, Space
 from onrecord.record.kinds import ModelRequested, Noted
 from onrecord.testing import ScriptedModel, raises
-from tests.memory.remembering import AT, ana, kept_by, remembering, session, shown_data, told
+from tests.memory.remembering import AT, ana, kept_by, recalled_in, remembering, session, shown_data, told
 
 pytestmark = pytest.mark.unit
 
@@ -287,3 +288,30 @@ async def test_summaries_of_turns_that_settle_side_by_side_go_with_the_next() ->
     (held,) = await shelf.newest(HERS, "summary", limit=9)
     assert (held.text, held.at) == ("whole", AT)
     assert "[summary]: summary-1-4" in "".join(shown_data(next(r for r in model.requests if r.purpose == "consult")))
+
+
+async def test_a_reply_of_many_and_long_facts_is_cut_to_what_is_kept() -> None:
+    """The last ones of them, each to its size; of those about one thing the last counts, also one that takes it away."""
+    shelf = PlainShelf()
+    listed = [{"about": "thing " + "x" * 99 + str(n), "text": "y" * 5000} for n in range(50)]
+    listed += [{"about": "pet", "text": "a cat"}, {"about": "pet", "text": ""}]
+    listed += [{"about": "town", "text": ""}, {"about": "town", "text": "Lund"}]
+    agent, _, _ = remembering(
+        Facts(by="model", most=3), answers=["ok", "ok"], shelf=shelf,
+        consult=['{"facts": [{"about": "town", "text": "Faro"}]}', dumps({"facts": listed}).decode()],
+    )  # fmt: skip
+    await told(agent, "x", session("one"))
+    await told(agent, "y", session("two"))
+    held = await texts(shelf, "fact")
+    assert [len(text) for text in held] == [60 + 2 + 400] * 2 + [len("town: Lund")]
+    assert held[-1] == "town: Lund"
+
+
+async def test_an_exchange_of_a_later_time_counts_as_one_of_today() -> None:
+    """A clock that was put back makes nothing more than new."""
+    agent, _, _ = remembering(Episodes(half_life=timedelta(days=1)), answers=["a", "b", "c"])
+    await told(agent, "red apples", session("one"), day=9)
+    await told(agent, "apples, red apples and more red apples", session("two"), day=0)
+    (recalled,) = recalled_in(await told(agent, "red apples", session("three"), day=0))
+    scores = [one.score or 0 for one in recalled.served]
+    assert max(scores) < 2 * min(scores)

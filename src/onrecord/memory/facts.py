@@ -34,6 +34,9 @@ Extractor = Callable[[str], Iterable[Fact]]
 LONGEST = 400
 """Characters of a fact that are kept."""
 
+LONGEST_LABEL = 60
+"""Characters of what a fact is about."""
+
 _END = r"(?=[.,;!?\n]|\s+(?:and|but|e|mas|y|pero)\b|$)"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (about, re.compile(rf"\b{words}\s+(?P<value>[^\n.,;!?]{{1,80}}?){_END}", re.IGNORECASE))
@@ -138,8 +141,13 @@ def _checked(found: object) -> list[Fact]:
         if not isinstance(fact, Fact) or not all(isinstance(part, str) for part in (fact.about, fact.text)):
             raise UsageError("what finds facts gives Fact(about, text), both of them texts")
         if fact.about.strip():
-            facts.append(replace(fact, about=writable(fact.about.strip().lower())[:60], text=writable(fact.text)))
+            facts.append(replace(fact, about=_label(writable(fact.about.strip().lower())), text=writable(fact.text)))
     return facts
+
+
+def _label(about: str) -> str:
+    """A short name for what a fact is about; two long ones never get the same."""
+    return about if len(about) <= LONGEST_LABEL else f"{about[: LONGEST_LABEL - 9]}~{digest(about.encode())[:8]}"
 
 
 TASK = (

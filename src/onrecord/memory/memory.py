@@ -139,8 +139,8 @@ class Memory(_Kept, frozen=True, kw_only=True):
 
     async def _recall(self, turn: Turn, request: Request) -> Recalled:
         seen = Recalling(
-            turn=turn, shelf=self.shelf, space=self.space(turn), query=said_in(turn), apart=shown_in(turn, request),
-            missed=[],
+            turn=turn, shelf=self.shelf, space=self.space(turn), query=said_in(turn)[:LONGEST],
+            apart=shown_in(turn, request), missed=[],
         )  # fmt: skip
         candidates, oldest = list[Candidate](), self._oldest(turn.now)
         for strategy in self.strategies:

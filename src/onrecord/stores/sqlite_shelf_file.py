@@ -45,7 +45,8 @@ _SCHEMA = (
     "create index sources_of on sources(tenant, session)",
     "create table vectors(n integer primary key, model text not null, body blob not null)",
     "create table secrets(secret blob not null)",
-    "create virtual table words using fts5(terms, content='', tokenize='unicode61 remove_diacritics 0')",
+    """create virtual table words using fts5(terms, content='',
+        tokenize="unicode61 remove_diacritics 0 categories 'L* N* Co M*'")""",
 )
 
 

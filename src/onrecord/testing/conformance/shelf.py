@@ -176,6 +176,25 @@ class ShelfConformance:
             assert await found(shelf, "予約") == ["ja"]
             assert await found(shelf, "예약을") == ["ko"]
 
+    async def test_signs_that_are_no_letters_are_part_of_words(self, make_shelf: MakeShelf) -> None:
+        """Vowel signs, tone marks; accents and vowel points, which people leave out, do not matter in any form."""
+        texts = {
+            "th": "ฉันต้องการยกเลิกการจองพรุ่งนี้", "hi": "मैं हिन्दी बोलता हूँ", "hm": "हिम गिर रहा है",
+            "ta": "நான் தமிழ் பேசுகிறேன்", "ar": "كِتَابٌ جَدِيد", "nfd": "un cafe\u0301 noir", "de": "die Straße",
+        }  # fmt: skip
+        asked = {
+            "ยกเลิก": "th",
+            "हिन्दी": "hi",
+            "हिम": "hm",
+            "தமிழ்": "ta",
+            "كتاب": "ar",
+            "caf\u00e9": "nfd",
+            "STRASSE": "de",
+        }
+        async with opened(make_shelf) as shelf:
+            await shelf.put(HERS, [kept(k, text) for k, text in texts.items()])
+            assert {word: await found(shelf, word) for word in asked} == {word: [key] for word, key in asked.items()}
+
     @pytest.mark.parametrize(
         "text",
         ["", " ", '"', "'", "a AND b OR NOT (c", "NEAR(a b)", "space : x", "*", "^a", "-", "\0", "🙂", "%", "a" * 9999],
