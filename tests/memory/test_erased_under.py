@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, get_args
 
 import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.host.setup import Given
-from onrecord.memory import Episodes, Facts, Memory, PlainShelf, Recent
-from onrecord.memory.ports import Space
+from onrecord.memory import Episodes, Facts, Kept, Memory, PlainShelf, Recent, Summary
+from onrecord.memory.ports import KeptKind, Space
 from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import ScriptedModel
 from tests.host.hosting import hosted
@@ -22,16 +23,17 @@ ANA = Identity(principal="ana")
 
 
 class Late(PlainShelf):
-    """A shelf on which a turn waits as it settles."""
+    """A shelf on which a turn waits as it settles, before it puts something of a kind there."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: KeptKind = "message") -> None:
         super().__init__()
-        self.waits, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.kind, self.waits, self.goes_on = kind, asyncio.Event(), asyncio.Event()
 
-    async def put(self, *given: Any, **about: Any) -> None:
-        self.waits.set()
-        await self.goes_on.wait()
-        await super().put(*given, **about)
+    async def put(self, space: Space, kept: Sequence[Kept], /, **about: Any) -> None:
+        if any(one.kind == self.kind for one in kept):
+            self.waits.set()
+            await self.goes_on.wait()
+        await super().put(space, kept, **about)
 
 
 async def given(key: SessionKey, input: Any) -> Given[Any]:
@@ -41,11 +43,7 @@ async def given(key: SessionKey, input: Any) -> Given[Any]:
 
 async def left(shelf: PlainShelf) -> list[str]:
     """All that is kept of her."""
-    return [
-        one.text
-        for kind in ("message", "fact", "episode")
-        for one in await shelf.newest(Space(owner=ANA), kind, limit=99)
-    ]
+    return [one.text for kind in get_args(KeptKind) for one in await shelf.newest(Space(owner=ANA), kind, limit=99)]
 
 
 @pytest.mark.parametrize("other", [False, True], ids=["here", "elsewhere"])
@@ -79,3 +77,37 @@ async def test_a_turn_that_settles_meanwhile_leaves_nothing(what: str, turns: in
         kept = await left(shelf)
         assert not [text for text in kept if "Ana" in text]
         assert bool(kept) == (result.status == "answered")
+
+
+async def test_what_a_model_made_of_erased_words_goes_too() -> None:
+    """A summary that was asked for before they were erased elsewhere, and is put there afterwards."""
+    store, shelf = MemoryStore(), Late("summary")
+    model = ScriptedModel("a", "b", "c", consult=["Ana was there", "Somebody was there"])
+    agent = Agent(model, features=[Memory(shelf, (Summary(recent=1, size=2),))])
+    async with hosted(agent, store=store, given=given) as host, hosted(agent, store=store, given=given) as elsewhere:
+        await host.turn("s", "My name is Ana")
+        ticket = await host.send("s", "I live in Porto")
+        await shelf.waits.wait()
+        session = await store.load("s")
+        assert session is not None
+        await elsewhere.erase("s", messages=[session.conversation.messages[0].id], why="asked")
+        shelf.goes_on.set()
+        await ticket.result()
+        assert not [text for text in await left(shelf) if "Ana" in text]
+
+
+async def test_a_reset_forgets_nothing() -> None:
+    """A conversation that begins anew is no erasure: what its person said before is still remembered."""
+    store, shelf = MemoryStore(), Late()
+    agent = Agent(ScriptedModel(*["ok"] * 9), features=[Memory(shelf, (Facts(), Recent(9)))])
+    async with hosted(agent, store=store, given=given) as host, hosted(agent, store=store, given=given) as elsewhere:
+        shelf.goes_on.set()
+        await host.turn("s", "My name is Ana")
+        shelf.waits.clear()
+        shelf.goes_on.clear()
+        ticket = await host.send("s", "hello")
+        await shelf.waits.wait()
+        await elsewhere.reset("s", by="ana")
+        shelf.goes_on.set()
+        await ticket.result()
+        assert "name: Ana" in await left(shelf)

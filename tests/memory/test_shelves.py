@@ -89,11 +89,12 @@ async def test_nothing_that_is_sealed_is_in_a_file(tmp_path: Path) -> None:
         text = f"{CANARY} number {i}, quagmires and all"
         await shelf.put(HERS, [kept(f"k{i}", text), kept(about, CANARY, kind="fact")], vectors={f"k{i}": near})
     assert await found(shelf, "quagmires", limit=3) == ["k39", "k38", "k37"]
+    assert await keys(shelf, kind="fact") == [about]
+    assert traces(tmp_path, CANARY, "xylographer", "quagmires", about) == []
+    assert holding(tmp_path, near.values) == []
     await shelf.put(HERS, [], drop=[about])
     assert await keys(shelf, kind="fact") == []
     await shelf.close()
-    assert traces(tmp_path, CANARY, "xylographer", "quagmires", about) == []
-    assert holding(tmp_path, near.values) == []
 
 
 async def test_a_sealed_file_is_opened_by_its_key_alone(tmp_path: Path) -> None:
@@ -152,6 +153,31 @@ async def test_what_is_damaged_can_be_forgotten(tmp_path: Path) -> None:
     assert await found(shelf, "quagmires") == ["b"]
     assert await found(shelf, CANARY) == []
     await shelf.close()
+
+
+async def test_a_vector_is_in_no_file_once_its_text_is_gone(tmp_path: Path) -> None:
+    """A text can be guessed from it. Overwritten, dropped, forgotten or too old."""
+    shelf = SqliteShelf(tmp_path / "shelf.db")
+    told = {key: vector(*(ord(key) / (n + 3) for n in range(24))) for key in "abcd"}
+    for key, one in told.items():
+        at = AT - timedelta(days=9) if key == "d" else AT
+        await shelf.put(HERS, [kept(key, sessions=(key,), at=at)], vectors={key: one})
+    await shelf.put(HERS, [kept("a")], drop=["b"])
+    await shelf.expire(AT, HERS.memory)
+    await shelf.forget(SessionKey("c", tenant="t"))
+    assert holding(tmp_path, *(one.values for one in told.values())) == []
+    assert await keys(shelf) == ["a"]
+    await shelf.close()
+
+
+async def test_what_was_overwritten_is_in_no_file_once_it_is_closed(tmp_path: Path) -> None:
+    """Without any forgetting: a fact that changed, a message that was let go of."""
+    shelf = SqliteShelf(tmp_path / "shelf.db")
+    for i in range(30):
+        await shelf.put(HERS, [kept(f"f{i}", CANARY, kind="fact"), kept(f"m{i}", CANARY, kind="message")])
+    await shelf.put(HERS, [kept(f"f{i}", "other", kind="fact") for i in range(30)], drop=[f"m{i}" for i in range(30)])
+    await shelf.close()
+    assert traces(tmp_path, CANARY) == []
 
 
 async def test_it_is_all_there_when_it_is_opened_again(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ async def test_summaries_of_turns_that_settle_side_by_side_go_with_the_next() ->
 
 
 async def test_a_reply_of_many_and_long_facts_is_cut_to_what_is_kept() -> None:
-    """The last ones of them, each to its size; of those about one thing the last counts, also one that takes it away."""
+    """The last of them, each to its size; of those about one thing the last counts, also one that takes it away."""
     shelf = PlainShelf()
     listed = [{"about": "thing " + "x" * 99 + str(n), "text": "y" * 5000} for n in range(50)]
     listed += [{"about": "pet", "text": "a cat"}, {"about": "pet", "text": ""}]

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from onrecord.cli.terminal import Screen, cut, quoted, safe
+from onrecord.conversation.render import context_text
 from onrecord.honesty.languages import Language, words_of
 from onrecord.honesty.sentences import brief_of, replied_by, units_shown
 from onrecord.honesty.slices import slice_of
@@ -104,6 +105,10 @@ class _Telling:
             yield why["history.erased"]
         else:
             yield self._counted("history" if units == receipt.units else "history.of", units, units=receipt.units)
+        for inserted in (s.insert for s in receipt.spans if s.insert is not None):
+            words = context_text(inserted)
+            yield f"{inserted.writer}: {why['as before'] if words in self.told else quoted(words)}"
+            self.told.add(words)
         if receipt.swaps:
             yield self._counted("swaps", len(receipt.swaps))
         if receipt.left_out:

@@ -92,8 +92,8 @@ def replied_by(settled: Round) -> str:
 
 
 def units_shown(receipt: kinds.Receipt) -> int:
-    """How many units a request showed, inserts among them."""
-    return sum(1 if s.insert is not None else s.stop - s.start for s in receipt.spans)
+    """How many units of the conversation a request showed; what was inserted between them is none."""
+    return sum(s.stop - s.start for s in receipt.spans if s.insert is None)
 
 
 def request_text(body: kinds.ModelRequested) -> str:
@@ -111,6 +111,8 @@ def request_text(body: kinds.ModelRequested) -> str:
             if shown != receipt.units
             else plural(shown, "unit")
         )
+        if inserted := sum(s.insert is not None for s in receipt.spans):
+            told.append(plural(inserted, "insert"))
         if receipt.choice != "auto":
             told.append(f"choice {receipt.choice}")
     return ", ".join(told)
