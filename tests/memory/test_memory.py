@@ -130,27 +130,32 @@ async def test_what_a_window_hides_is_recalled() -> None:
     assert "second" not in data
 
 
+async def shows_nothing(turn: Turn, request: Request) -> Request:
+    """A window that leaves nothing of the conversation."""
+    from msgspec.structs import replace
+
+    units = len(request.conversation.units)
+    return replace(request, view=replace(request.view, spans=(Span(units, units),)))
+
+
+BLIND = Named("window", Hooks(on_request=shows_nothing, order={"request": SLOTS["request"]["WINDOW"]}))
+
+
 async def test_a_request_that_shows_nothing_is_told_all_that_was_said_before() -> None:
     """The message of the turn itself is not among it: it was not kept yet."""
-
-    async def nothing(turn: Turn, request: Request) -> Request:
-        from msgspec.structs import replace
-
-        units = len(request.conversation.units)
-        return replace(request, view=replace(request.view, spans=(Span(units, units),)))
-
     model = ScriptedModel("one", "two")
-    window = Named("window", Hooks(on_request=nothing, order={"request": SLOTS["request"]["WINDOW"]}))
-    agent = Agent(model, features=[Memory(PlainShelf(), (Recent(9),)), window])
+    agent = Agent(model, features=[Memory(PlainShelf(), (Recent(9),)), BLIND])
     first = await told(agent, "first", session())
     await told(agent, "second", first.session, day=1)
     (data,) = shown_data(model.requests[1])
     assert ("first" in data, "one" in data, "second" in data) == (True, True, False)
 
 
-async def test_a_history_of_the_callers_own_is_the_session() -> None:
-    """Nothing of the session is recalled beside it; what other sessions left is."""
-    agent, model, _ = remembering(Recent(9), answers=["a", "b", "c"])
+@pytest.mark.parametrize("window", [(), (BLIND,)], ids=["whole", "windowed"])
+async def test_a_history_of_the_callers_own_is_the_session(window: tuple[Named, ...]) -> None:
+    """Nothing of the session is recalled beside it, however much of it is shown; what other sessions left is."""
+    model = ScriptedModel("a", "b", "c")
+    agent = Agent(model, features=[Memory(PlainShelf(), (Recent(9),)), *window])
     await told(agent, "elsewhere", session("other"))
     first = await told(agent, "first", session())
     history = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "b"}]

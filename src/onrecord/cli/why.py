@@ -107,7 +107,7 @@ class _Telling:
             yield self._counted("history" if units == receipt.units else "history.of", units, units=receipt.units)
         for inserted in (s.insert for s in receipt.spans if s.insert is not None):
             words = context_text(inserted)
-            yield f"{inserted.writer}: {why['as before'] if words in self.told else quoted(words)}"
+            yield f"{inserted.writer or why['inserted']}: {why['as before'] if words in self.told else quoted(words)}"
             self.told.add(words)
         if receipt.swaps:
             yield self._counted("swaps", len(receipt.swaps))

@@ -181,6 +181,7 @@ WHY: Final = {
     "with": ", now with what came of {tools}",
     "erased": "a text that was erased",
     "missing": "a text that is not in this record",
+    "inserted": "inserted",
     "as before": "as before",
     "history": "history: {count} unit",
     "history.many": "history: {count} units",

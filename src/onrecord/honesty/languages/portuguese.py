@@ -184,6 +184,7 @@ WHY: Final = {
     "with": ", agora com o que veio de {tools}",
     "erased": "um texto que foi apagado",
     "missing": "um texto que não está neste registro",
+    "inserted": "inserido",
     "as before": "como antes",
     "history": "histórico: {count} unidade",
     "history.many": "histórico: {count} unidades",

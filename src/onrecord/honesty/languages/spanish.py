@@ -184,6 +184,7 @@ WHY: Final = {
     "with": ", ahora con lo que vino de {tools}",
     "erased": "un texto que fue borrado",
     "missing": "un texto que no está en este registro",
+    "inserted": "insertado",
     "as before": "como antes",
     "history": "historial: {count} unidad",
     "history.many": "historial: {count} unidades",
