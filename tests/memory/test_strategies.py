@@ -301,7 +301,8 @@ async def test_a_reply_of_many_and_long_facts_is_cut_to_what_is_kept() -> None:
         consult=['{"facts": [{"about": "town", "text": "Faro"}]}', dumps({"facts": listed}).decode()],
     )  # fmt: skip
     await told(agent, "x", session("one"))
-    await told(agent, "y", session("two"))
+    (kept,) = kept_by(await told(agent, "y", session("two")))
+    assert set(kept.dropped).isdisjoint(kept.keys["fact"])
     held = await texts(shelf, "fact")
     assert [len(text) for text in held] == [60 + 2 + 400] * 2 + [len("town: Lund")]
     assert held[-1] == "town: Lund"
