@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from onrecord.conversation.identity import Identity
 from onrecord.errors import UsageError
 from onrecord.jsonio import dumps
 from onrecord.memory import Episodes, Fact, Facts, PlainShelf, Recent, Summary
 from onrecord.memory.facts import facts_in
-from onrecord.memory.ports import Kept, Space
+from onrecord.memory.ports import Kept, KeptKind, Space
 from onrecord.record.kinds import ModelRequested, Noted
 from onrecord.testing import ScriptedModel, raises
 from tests.memory.remembering import AT, ana, kept_by, recalled_in, remembering, session, shown_data, told
@@ -273,6 +274,25 @@ async def test_an_answer_may_be_missing() -> None:
     agent, _, _ = remembering(Episodes(), Recent(3), shelf=shelf)
     await agent.turn("hello?", session=session(), options=[Silenced("closed")])
     assert (await texts(shelf, "episode"), await texts(shelf, "message")) == (["user: hello?"], ["hello?"])
+
+
+async def test_a_memory_that_is_shared_forgets_each_of_its_people() -> None:
+    """Whosever it is: what one of them said goes with them, and a summary of both goes with either."""
+    team = Identity(principal="team")
+    shelf = PlainShelf()
+    agent, _, _ = remembering(
+        Summary(recent=1, size=2), Facts(by=lambda text: [Fact(text, text)]), Episodes(), answers=["a", "b"],
+        consult=["both"], shelf=shelf, whose=lambda _: team,
+    )  # fmt: skip
+    await told(agent, "hers", session("one", "ana"))
+    await told(agent, "his", session("two", "bo"))
+    space = Space(owner=team)
+    assert [one.text for one in await shelf.newest(space, "summary", limit=9)] == ["both"]
+    await shelf.forget(ana)
+    left = [one.text for kind in get_args(KeptKind) for one in await shelf.newest(space, kind, limit=9)]
+    assert left == ["his", "b", "his: his", "user: his\nassistant: b"]
+    await shelf.forget(team)
+    assert [one for kind in get_args(KeptKind) for one in await shelf.newest(space, kind, limit=9)] == []
 
 
 async def test_summaries_of_turns_that_settle_side_by_side_go_with_the_next() -> None:

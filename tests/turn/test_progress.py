@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -78,7 +78,7 @@ async def test_d62_progress_never_fails_a_call(odd: Any) -> None:
 async def test_nobody_needs_to_read_along() -> None:
     """Then it comes to nothing."""
     agent = Agent(ScriptedModel([call("work")], "Done."), tools=[Tool("work", by_itself, "Works.")])
-    assert cast(str, (await turn(agent)).text) == "Done."
+    assert (await turn(agent)).text == "Done."
 
 
 async def test_a_status_tells_the_progress_of_the_call_that_told_last() -> None:

@@ -86,7 +86,7 @@ class Episodes(_Top, frozen=True, kw_only=True):
         text = f"user: {heard.user}\nassistant: {heard.answer}" if heard.answer else f"user: {heard.user}"
         made = Kept(
             key=f"episode-{heard.turn}", kind="episode", text=text, at=turn.now, sessions=(heard.session,),
-            turn=heard.turn,
+            people=heard.people, turn=heard.turn,
         )  # fmt: skip
         if self.embedder is None:
             return Learned(kept=(made,))

@@ -125,7 +125,8 @@ class Facts(Struct, frozen=True, kw_only=True):
             told = f"{fact.about}: {text}"
             # One that is said again is kept again: it is as old as the last time, and that session's.
             kept[key] = Kept(
-                key=key, kind="fact", text=told, at=turn.now, sessions=(heard.session,), turn=heard.turn
+                key=key, kind="fact", text=told, at=turn.now, sessions=(heard.session,), people=heard.people,
+                turn=heard.turn,
             )  # fmt: skip
             drop.pop(key, None)
         left = [key for key in held if key not in drop and key not in kept]

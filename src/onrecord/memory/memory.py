@@ -194,9 +194,11 @@ class Memory(_Kept, frozen=True, kw_only=True):
         """What this turn said, as it was admitted and as it went out; without what features appended to answers."""
         said = [e.body for e in turn.entries if isinstance(e.body, TextSaid) and e.body.side == "assistant"]
         answer = "\n\n".join(body.text for body in said if body.text.strip())
+        owner = turn.session.owner
         return Heard(
-            turn=turn.id, session=turn.session.key.id, user=self._keepable(said_in(turn)), answer=self._keepable(answer)
-        )
+            turn=turn.id, session=turn.session.key.id, user=self._keepable(said_in(turn)),
+            answer=self._keepable(answer), people=() if owner in (None, self.space(turn).owner) else (owner,),
+        )  # fmt: skip
 
     def _keepable(self, text: str) -> str:
         kept = writable(self.redact(text) if self.redact is not None and text else text).strip()
@@ -242,7 +244,7 @@ def _messages(turn: Turn, heard: Heard) -> list[Kept]:
     return [
         Kept(
             key=f"message-{heard.turn}-{role}", kind="message", text=text, at=at, sessions=(heard.session,),
-            turn=heard.turn, role=role,
+            people=heard.people, turn=heard.turn, role=role,
         )
         for role, text in (("user", heard.user), ("assistant", heard.answer))
         if text

@@ -35,7 +35,8 @@ class Kept(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One thing that is remembered.
 
     ``key`` names it in its space; another of this key takes its place. ``at`` is when the oldest of its words were
-    said. ``sessions`` are the ids of the sessions whose words it is made of: forgetting one of them takes it along.
+    said. ``sessions`` are the ids of the sessions whose words it is made of, and ``people`` those of them whose space
+    it is not: forgetting one of them takes it along.
     ``turn`` is the turn that left it, ``role`` who said a message; ``upto`` of a summary is the number of the newest
     message in it. ``n`` is given by the shelf, counts up, and is never reused.
     """
@@ -45,6 +46,7 @@ class Kept(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     text: str
     at: datetime
     sessions: tuple[str, ...] = ()
+    people: tuple[Identity, ...] = ()
     turn: str = ""
     role: str = ""
     upto: int = 0
@@ -119,8 +121,8 @@ class Shelf(Protocol):
         ...
 
     async def forget(self, what: SessionKey | Identity, /) -> int:
-        """Deletes what is made of this session's words, or all that is this person's, whatever the tenant of the
-        session. How many; nothing of them can be found afterwards, in files neither.
+        """Deletes what is made of this session's words, or all that is this person's and all that is made of their
+        words, whatever the tenant of the session. How many; nothing of them can be found afterwards, in files neither.
         """
         ...
 

@@ -89,7 +89,7 @@ class PlainShelf:
 
 
 def _of_person(space: Space, held: dict[str, Kept], who: Identity) -> list[str]:
-    return list(held) if space.owner == who else []
+    return [one.key for one in held.values() if space.owner == who or who in one.people]
 
 
 def _of_session(space: Space, held: dict[str, Kept], key: SessionKey) -> list[str]:

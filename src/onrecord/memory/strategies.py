@@ -8,6 +8,7 @@ from typing import Literal, Protocol, TypeVar
 from msgspec import Struct
 
 from onrecord.conversation.content import Text
+from onrecord.conversation.identity import Identity
 from onrecord.conversation.messages import ContextMessage
 from onrecord.errors import ConfigurationError
 from onrecord.memory.ports import Kept, Shelf, Shown, Space, Vector
@@ -36,12 +37,15 @@ WRITER = "memory"
 
 
 class Heard(Struct, frozen=True, kw_only=True):
-    """What was said in a turn that closed, as a memory may keep it: blank where nobody said anything."""
+    """What was said in a turn that closed, as a memory may keep it: blank where nobody said anything. ``people``: whose
+    words they are, where that is not whose memory it is.
+    """
 
     turn: str
     session: str
     user: str = ""
     answer: str = ""
+    people: tuple[Identity, ...] = ()
 
 
 class Recalling(Struct, frozen=True, kw_only=True):
@@ -177,10 +181,11 @@ class Summary(Struct, frozen=True, kw_only=True):
         if not text:
             return NOTHING
         sources = dict.fromkeys(id for one in (*held, *older) for id in one.sessions)
+        people = dict.fromkeys(who for one in (*held, *older) for who in one.people)
         oldest = min(one.at for one in (*held, *older))
         made = Kept(
             key=f"summary-{older[0].n}-{older[-1].n}", kind="summary", text=text, at=oldest,
-            sessions=tuple(sources), turn=heard.turn, upto=older[-1].n,
+            sessions=tuple(sources), people=tuple(people), turn=heard.turn, upto=older[-1].n,
         )  # fmt: skip
         return Learned(kept=(made,), drop=tuple(one.key for one in before))
 

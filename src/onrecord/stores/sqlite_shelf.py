@@ -126,13 +126,11 @@ class SqliteShelf:
 # ---- in the file's thread --------------------------------------------------------------------------------------------
 
 
-class _Cells:
-    """What is done with a connection, in the file's thread."""
+class _Reading:
+    """What is read with a connection, in the file's thread."""
 
     def __init__(self, codec: CellCodec) -> None:
         self.codec, self.sealed = codec, codec.cipher is not None
-
-    # ---- reading
 
     def newest(
         self, space: Space, kind: KeptKind, limit: int, after: int, apart: Shown, connection: sqlite3.Connection
@@ -221,7 +219,9 @@ class _Cells:
     def _opened(self, named: Sequence[str], body: bytes) -> Kept:
         return msgspec.json.decode(self.codec.open(body, "kept", *named), type=Kept)
 
-    # ---- writing
+
+class _Cells(_Reading):
+    """What is done with a connection, in the file's thread."""
 
     def put(
         self, space: Space, kept: Sequence[Kept], drop: Sequence[str], vectors: Mapping[str, Vector],
@@ -239,6 +239,9 @@ class _Cells:
                 n = connection.execute(insert, (*named, key_of(one.key), one.kind, micros(one.at), body)).lastrowid
                 connection.executemany(
                     "insert into sources values(?, ?, ?)", [(n, space.tenant, id) for id in dict.fromkeys(one.sessions)]
+                )
+                connection.executemany(
+                    "insert into people values(?, ?)", [(n, _owner(who)) for who in dict.fromkeys(one.people)]
                 )
                 if n is not None and (vector := vectors.get(one.key)) is not None:
                     values = self.codec.seal(vector.values, "vector", n, *named)
@@ -267,7 +270,7 @@ class _Cells:
         whole = True
         for n, body in rows:
             whole = (self.sealed or self._unindex(connection, n, body)) and whole
-            for table in ("kept", "sources", "vectors"):
+            for table in ("kept", "sources", "people", "vectors"):
                 connection.execute(f"delete from {table} where n=?", (n,))  # noqa: S608 - our own names
         if not whole:  # what is damaged cannot say which words of the index were its
             connection.execute("insert into words(words) values('delete-all')")
@@ -293,7 +296,8 @@ class _Cells:
 
     def forget(self, what: SessionKey | Identity, connection: sqlite3.Connection) -> int:
         if isinstance(what, Identity):
-            return self._gone(connection, "owner=?", (_owner(what),))
+            who = _owner(what)
+            return self._gone(connection, "owner=? or n in (select n from people where person=?)", (who, who))
         which = "n in (select n from sources where tenant=? and session=?)"
         return self._gone(connection, which, (what.tenant, what.id))
 

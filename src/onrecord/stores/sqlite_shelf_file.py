@@ -3,6 +3,7 @@
 ```
 kept   (n, tenant, owner, session, memory, key, kind, at, body)  unique(tenant, owner, session, memory, key)
 sources(n, tenant, session)                                      which sessions' words a thing is made of
+people (n, person)                                               whose words, where it is not the owner's
 vectors(n, model, body)                                          what some of them mean, to which embedder
 words  (terms)                                                   full text; holds no text of its own, only an index
 ```
@@ -43,6 +44,8 @@ _SCHEMA = (
     """create table sources(
         n integer not null, tenant text not null, session text not null, primary key(n, session)) without rowid""",
     "create index sources_of on sources(tenant, session)",
+    "create table people(n integer not null, person text not null, primary key(n, person)) without rowid",
+    "create index people_of on people(person)",
     "create table vectors(n integer primary key, model text not null, body blob not null)",
     "create table secrets(secret blob not null)",
     """create virtual table words using fts5(terms, content='',

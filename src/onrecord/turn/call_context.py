@@ -126,14 +126,10 @@ class CallContext:
         words = cut(writable(given), LONGEST_PROGRESS) if isinstance(given, str) else ""
         told = ProgressDelta(id=self.call.id, name=self.call.name, message=words)
         if threading.get_ident() == self._thread:
-            self._tell(told)
+            self.turn.emit(told)
             return
         with suppress(RuntimeError):  # a loop that is closed has nobody left who reads
-            self._loop.call_soon_threadsafe(self._tell, told)
-
-    def _tell(self, told: ProgressDelta) -> None:
-        if self.turn.emit is not None and not self.over:
-            self.turn.emit(told)
+            self._loop.call_soon_threadsafe(self.turn.emit, told)
 
     def _check_running(self) -> None:
         if self.over:

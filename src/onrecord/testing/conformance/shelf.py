@@ -81,62 +81,8 @@ async def found(shelf: Shelf, text: str, space: Space = HERS, **about: Any) -> l
 
 
 @pytest.mark.asyncio
-class ShelfConformance:
-    """Keeps, finds and forgets, each space apart: give a subclass ``make_shelf``."""
-
-    async def test_what_is_kept_comes_back_as_it_was(self, make_shelf: MakeShelf) -> None:
-        """In the order in which it was kept, with numbers that count up."""
-        given = [kept(k, role="user", turn="t1", upto=3, sessions=("s", "r")) for k in ("b", "a", "c")]
-        async with opened(make_shelf) as shelf:
-            await shelf.put(HERS, given[:2])
-            await shelf.put(HERS, given[2:])
-            held = await shelf.newest(HERS, "episode", limit=10)
-            assert [replace(one, n=0) for one in held] == given
-            numbers = [one.n for one in held]
-            assert numbers == sorted(set(numbers))
-            assert await keys(shelf, limit=2) == ["a", "c"]
-            assert await keys(shelf, limit=0) == []
-            assert await keys(shelf, after=numbers[0]) == ["a", "c"]
-
-    async def test_a_key_is_there_once(self, make_shelf: MakeShelf) -> None:
-        """The later takes the place of the earlier, as the newest; numbers are not used again."""
-        async with opened(make_shelf) as shelf:
-            await shelf.put(HERS, [kept("a", "one apple"), kept("b")])
-            (first, _) = await shelf.newest(HERS, "episode", limit=10)
-            await shelf.put(HERS, [kept("a", "two pears")])
-            held = await shelf.newest(HERS, "episode", limit=10)
-            assert [one.key for one in held] == ["b", "a"]
-            assert held[1].n > first.n + 1
-            assert await found(shelf, "apple") == []
-            assert await found(shelf, "pears") == ["a"]
-
-    async def test_keys_are_let_go_of(self, make_shelf: MakeShelf) -> None:
-        """Together with what is kept in their place; a key that is not there is no matter."""
-        async with opened(make_shelf) as shelf:
-            await shelf.put(HERS, [kept("a"), kept("b")])
-            await shelf.put(HERS, [kept("c")], drop=["a", "nothing"])
-            assert await keys(shelf) == ["b", "c"]
-            await shelf.put(HERS, [], drop=["b", "c"])
-            assert await keys(shelf) == []
-            assert await found(shelf, "text") == []
-
-    async def test_kinds_are_apart(self, make_shelf: MakeShelf) -> None:
-        """A kind is asked for, and no other comes back."""
-        async with opened(make_shelf) as shelf:
-            await shelf.put(HERS, [kept("m", kind="message"), kept("f", kind="fact"), kept("e")])
-            assert await keys(shelf, kind="message") == ["m"]
-            assert await keys(shelf, kind="summary") == []
-            assert await found(shelf, "text") == ["e"]
-
-    @pytest.mark.parametrize("other", range(len(OTHERS)))
-    async def test_spaces_are_apart(self, make_shelf: MakeShelf, other: int) -> None:
-        """Nothing crosses, whatever it is that differs: tenant, person, session or memory."""
-        async with opened(make_shelf) as shelf:
-            await shelf.put(HERS, [kept("a", "the blue bicycle")])
-            await shelf.put(OTHERS[other], [kept("a", "the red bicycle")], drop=["a"])
-            for space, text in ((HERS, "the blue bicycle"), (OTHERS[other], "the red bicycle")):
-                assert [one.text for one in await shelf.newest(space, "episode", limit=9)] == [text]
-                assert [one.kept.text for one in await shelf.search(space, "episode", "bicycle", limit=9)] == [text]
+class ShelfSearching:
+    """How a shelf finds what is kept on it."""
 
     async def test_a_search_ranks_by_words(self, make_shelf: MakeShelf) -> None:
         """More and rarer words first; case and accents do not matter; what shares none is not found."""
@@ -216,33 +162,6 @@ class ShelfConformance:
             assert await keys(shelf, apart=late, limit=2) == ["d1", "r"]
             assert sorted(await found(shelf, "same", apart=late)) == ["d0", "d1", "r"]
 
-    async def test_a_session_is_forgotten(self, make_shelf: MakeShelf) -> None:
-        """With everything that is made of its words, in every space of its tenant; what others said stays."""
-        async with opened(make_shelf) as shelf:
-            both = Space(tenant="t", session="s")
-            await shelf.put(
-                HERS, [kept("a"), kept("b", sessions=("r",)), kept("ab", kind="summary", sessions=("r", "s"))]
-            )
-            await shelf.put(both, [kept("own")])
-            await shelf.put(OTHERS[0], [kept("theirs")])
-            assert await shelf.forget(SessionKey("s", tenant="t")) == 3
-            assert await keys(shelf) == ["b"]
-            assert await keys(shelf, kind="summary") == []
-            assert await keys(shelf, both) == []
-            assert await keys(shelf, OTHERS[0]) == ["theirs"]
-            assert await found(shelf, "text") == ["b"]
-            assert await shelf.forget(SessionKey("s", tenant="t")) == 0
-
-    async def test_a_person_is_forgotten(self, make_shelf: MakeShelf) -> None:
-        """Whatever the tenant of the session and whichever memory; nobody else is."""
-        async with opened(make_shelf) as shelf:
-            for space in (HERS, *OTHERS):
-                await shelf.put(space, [kept("a")])
-            hers = [space for space in (HERS, *OTHERS) if space.owner == ANA]
-            assert await shelf.forget(ANA) == len(hers) == 4
-            for space in (HERS, *OTHERS):
-                assert await keys(shelf, space) == ([] if space in hers else ["a"])
-
     async def test_what_is_near_is_found_though_it_shares_no_word(self, make_shelf: MakeShelf) -> None:
         """Beside what shares words; the nearer the better, and nothing that is further than it may be."""
         async with opened(make_shelf) as shelf:
@@ -278,6 +197,92 @@ class ShelfConformance:
             await shelf.put(HERS, [kept("d")], vectors={"d": vector(0.0, 1.0)})
             assert await found(shelf, "", near=asked) == []
 
+
+@pytest.mark.asyncio
+class ShelfConformance(ShelfSearching):
+    """Keeps, finds and forgets, each space apart: give a subclass ``make_shelf``."""
+
+    async def test_what_is_kept_comes_back_as_it_was(self, make_shelf: MakeShelf) -> None:
+        """In the order in which it was kept, with numbers that count up."""
+        given = [kept(k, role="user", turn="t1", upto=3, sessions=("s", "r")) for k in ("b", "a", "c")]
+        async with opened(make_shelf) as shelf:
+            await shelf.put(HERS, given[:2])
+            await shelf.put(HERS, given[2:])
+            held = await shelf.newest(HERS, "episode", limit=10)
+            assert [replace(one, n=0) for one in held] == given
+            numbers = [one.n for one in held]
+            assert numbers == sorted(set(numbers))
+            assert await keys(shelf, limit=2) == ["a", "c"]
+            assert await keys(shelf, limit=0) == []
+            assert await keys(shelf, after=numbers[0]) == ["a", "c"]
+
+    async def test_a_key_is_there_once(self, make_shelf: MakeShelf) -> None:
+        """The later takes the place of the earlier, as the newest; numbers are not used again."""
+        async with opened(make_shelf) as shelf:
+            await shelf.put(HERS, [kept("a", "one apple"), kept("b")])
+            (first, _) = await shelf.newest(HERS, "episode", limit=10)
+            await shelf.put(HERS, [kept("a", "two pears")])
+            held = await shelf.newest(HERS, "episode", limit=10)
+            assert [one.key for one in held] == ["b", "a"]
+            assert held[1].n > first.n + 1
+            assert await found(shelf, "apple") == []
+            assert await found(shelf, "pears") == ["a"]
+
+    async def test_keys_are_let_go_of(self, make_shelf: MakeShelf) -> None:
+        """Together with what is kept in their place; a key that is not there is no matter."""
+        async with opened(make_shelf) as shelf:
+            await shelf.put(HERS, [kept("a"), kept("b")])
+            await shelf.put(HERS, [kept("c")], drop=["a", "nothing"])
+            assert await keys(shelf) == ["b", "c"]
+            await shelf.put(HERS, [], drop=["b", "c"])
+            assert await keys(shelf) == []
+            assert await found(shelf, "text") == []
+
+    async def test_kinds_are_apart(self, make_shelf: MakeShelf) -> None:
+        """A kind is asked for, and no other comes back."""
+        async with opened(make_shelf) as shelf:
+            await shelf.put(HERS, [kept("m", kind="message"), kept("f", kind="fact"), kept("e")])
+            assert await keys(shelf, kind="message") == ["m"]
+            assert await keys(shelf, kind="summary") == []
+            assert await found(shelf, "text") == ["e"]
+
+    @pytest.mark.parametrize("other", range(len(OTHERS)))
+    async def test_spaces_are_apart(self, make_shelf: MakeShelf, other: int) -> None:
+        """Nothing crosses, whatever it is that differs: tenant, person, session or memory."""
+        async with opened(make_shelf) as shelf:
+            await shelf.put(HERS, [kept("a", "the blue bicycle")])
+            await shelf.put(OTHERS[other], [kept("a", "the red bicycle")], drop=["a"])
+            for space, text in ((HERS, "the blue bicycle"), (OTHERS[other], "the red bicycle")):
+                assert [one.text for one in await shelf.newest(space, "episode", limit=9)] == [text]
+                assert [one.kept.text for one in await shelf.search(space, "episode", "bicycle", limit=9)] == [text]
+
+    async def test_a_session_is_forgotten(self, make_shelf: MakeShelf) -> None:
+        """With everything that is made of its words, in every space of its tenant; what others said stays."""
+        async with opened(make_shelf) as shelf:
+            both = Space(tenant="t", session="s")
+            await shelf.put(
+                HERS, [kept("a"), kept("b", sessions=("r",)), kept("ab", kind="summary", sessions=("r", "s"))]
+            )
+            await shelf.put(both, [kept("own")])
+            await shelf.put(OTHERS[0], [kept("theirs")])
+            assert await shelf.forget(SessionKey("s", tenant="t")) == 3
+            assert await keys(shelf) == ["b"]
+            assert await keys(shelf, kind="summary") == []
+            assert await keys(shelf, both) == []
+            assert await keys(shelf, OTHERS[0]) == ["theirs"]
+            assert await found(shelf, "text") == ["b"]
+            assert await shelf.forget(SessionKey("s", tenant="t")) == 0
+
+    async def test_a_person_is_forgotten(self, make_shelf: MakeShelf) -> None:
+        """Whatever the tenant of the session and whichever memory; nobody else is."""
+        async with opened(make_shelf) as shelf:
+            for space in (HERS, *OTHERS):
+                await shelf.put(space, [kept("a")])
+            hers = [space for space in (HERS, *OTHERS) if space.owner == ANA]
+            assert await shelf.forget(ANA) == len(hers) == 4
+            for space in (HERS, *OTHERS):
+                assert await keys(shelf, space) == ([] if space in hers else ["a"])
+
     async def test_what_is_old_goes(self, make_shelf: MakeShelf) -> None:
         """In one space, or in all of a memory; what is as old as the instant itself stays."""
         own = Space(tenant="u", memory=HERS.memory)
@@ -291,6 +296,17 @@ class ShelfConformance:
             assert await keys(shelf) == await keys(shelf, own) == ["d3"]
             assert len(await keys(shelf, replace(HERS, memory="other"))) == 4
             assert await shelf.expire(AT, HERS.memory) == 0
+
+    async def test_a_person_is_forgotten_in_the_memories_of_others(self, make_shelf: MakeShelf) -> None:
+        """What is made of their words goes, in whosever space it is; what others said there stays."""
+        team, bo = Space(tenant="t", owner=Identity(principal="team")), Identity(tenant="t", principal="bo")
+        async with opened(make_shelf) as shelf:
+            told = {"hers": (ANA,), "his": (bo,), "theirs": (ANA, bo), "nobody": ()}
+            await shelf.put(team, [kept(key, people=people) for key, people in told.items()])
+            assert (await shelf.newest(team, "episode", limit=9))[2].people == (ANA, bo)
+            assert await shelf.forget(ANA) == 2
+            assert await keys(shelf, team) == ["his", "nobody"]
+            assert sorted(await found(shelf, "text", team)) == ["his", "nobody"]
 
     async def test_many_write_at_once(self, make_shelf: MakeShelf) -> None:
         """Nothing is lost, and every number is one thing's."""
