@@ -127,6 +127,10 @@ async def test_a_script_that_has_run_out_is_a_test_of_yours_gone_wrong() -> None
         ("My name is", []),
         ("Nothing about me", []),
         ("", []),
+        ("What do I prefer? Where do I live in winter, and why? Do I work at night?", []),
+        ("Do you remember that I like soup? O que prefiro? ¿Dónde vivo en verano?", []),
+        ("Please call me when the room is ready.", []),
+        ("My name is Ana, can you help? I live in Porto, right?", ["name: Ana", "home: Porto"]),
     ],
 )
 def test_patterns_find_what_is_said_in_so_many_words(text: str, facts: list[str]) -> None:
@@ -326,6 +330,16 @@ async def test_a_reply_of_many_and_long_facts_is_cut_to_what_is_kept() -> None:
     held = await texts(shelf, "fact")
     assert [len(text) for text in held] == [60 + 2 + 400] * 2 + [len("town: Lund")]
     assert held[-1] == "town: Lund"
+
+
+async def test_facts_that_turns_side_by_side_left_beyond_the_most_go_with_the_next() -> None:
+    """The oldest first; what is never shown is not kept either."""
+    shelf = PlainShelf()
+    for n in range(4):
+        await shelf.put(HERS, [Kept(key=f"fact-{n}", kind="fact", text=f"{n}: x", at=AT, sessions=("s",))])
+    agent, _, _ = remembering(Facts(most=2), answers=["ok"], shelf=shelf)
+    await told(agent, "My name is Ana", session("one"))
+    assert await texts(shelf, "fact") == ["3: x", "name: Ana"]
 
 
 async def test_an_exchange_of_a_later_time_counts_as_one_of_today() -> None:

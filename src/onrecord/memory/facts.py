@@ -41,13 +41,16 @@ _END = r"(?=[.,;!?\n]|\s+(?:and|but|e|mas|y|pero)\b|$)"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (about, re.compile(rf"\b{words}\s+(?P<value>[^\n.,;!?]{{1,80}}?){_END}", re.IGNORECASE))
     for about, words in (
-        ("name", r"(?:my name is|call me|meu nome é|me chamo|mi nombre es|me llamo)"),
+        ("name", r"(?:my name is|call me(?=\s+(?-i:[^a-z\s]))|meu nome é|me chamo|mi nombre es|me llamo)"),
         ("home", r"(?:i live in|i'm based in|moro em|vivo em|vivo en)"),
         ("work", r"(?:i work (?:at|for|as)|trabalho (?:na|no|em|como)|trabajo (?:en|como))"),
         ("allergy", r"(?:i am allergic to|i'm allergic to|tenho alergia a|soy alérgic[oa] a)"),
         ("preference", r"(?:i prefer|prefiro|prefiero)"),
     )
 )
+_ASKING = frozenset("do did should would could can if que qual o qué cuál dónde onde".split())
+"""Words behind which somebody asks, or supposes."""
+
 _REMEMBER = re.compile(
     r"\b(?:remember that|lembre que|recuerda que)\s+(?P<value>[^\n]{1,200}?)(?=[.!?\n]|$)", re.IGNORECASE
 )
@@ -62,7 +65,14 @@ def facts_in(text: str) -> list[Fact]:
 
 
 def _values(pattern: re.Pattern[str], text: str) -> list[str]:
-    return [value for found in pattern.finditer(text) if (value := " ".join(found["value"].split()))]
+    told = (found for found in pattern.finditer(text) if not _asks(text, found))
+    return [value for found in told if (value := " ".join(found["value"].split()))]
+
+
+def _asks(text: str, found: re.Match[str]) -> bool:
+    """Whether the words are asked and not told: ``What do I prefer?``."""
+    before = text[max(found.start() - 12, 0) : found.start()].split()
+    return text[found.end() : found.end() + 1] == "?" or (bool(before) and before[-1].lower() in _ASKING)
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -98,7 +108,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     async def learn(self, turn: Turn, shelf: Shelf, space: Space, heard: Heard, /) -> Learned:
         if not heard.user:
             return NOTHING
-        known = await shelf.newest(space, "fact", limit=self.most)
+        known = await shelf.newest(space, "fact", limit=2 * self.most)  # turns side by side may have left too many
         if self.by == "model":
             found = await self._asked(turn, known, heard)
         else:
