@@ -309,7 +309,8 @@ class _Cells(_Reading):
 
     def _gone(self, connection: sqlite3.Connection, which: str, given: tuple[str | int, ...]) -> int:
         with transaction(connection):
-            rows = connection.execute(f"select n, body from kept k where {which}", given).fetchall()  # noqa: S608 - ours
+            sql = f"select n, body from kept k where {which}"  # noqa: S608 - our own text
+            rows = connection.execute(sql, given).fetchall()
             self._delete(connection, rows)
             if rows and not self.sealed:  # one segment, in which nothing stands for what is gone
                 connection.execute("insert into words(words) values('optimize')")
