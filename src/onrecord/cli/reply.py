@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from onrecord.cli.terminal import Screen
 from onrecord.conversation.outgoing import (
     CallDelta,
+    ChildDelta,
     CitationDelta,
     Delta,
     MarkDelta,
@@ -52,6 +55,8 @@ class Reply:
                     self._call(delta)
                 case ProgressDelta(name=name, message=message):
                     self._progress(name, message)
+                case ChildDelta():
+                    self._below(delta)
                 case ReasoningDelta(text=text):
                     self._reason(text)
                 case MarkDelta(mark=mark):
@@ -107,6 +112,15 @@ class Reply:
         if self.screen.live and message:
             self._close()
             self.screen.line(f"  {name}: {cut(message, max(self.screen.columns - len(name) - 8, 20))}", dim=True)
+
+    def _below(self, delta: ChildDelta) -> None:
+        """A call that ended in a sub-agent has a line of its own, which says whose it was."""
+        path, inner = [delta.agent], delta.delta
+        while isinstance(inner, ChildDelta):
+            path, inner = [*path, inner.agent], inner.delta
+        if isinstance(inner, CallDelta) and inner.status != "asked":
+            self._close()
+            self._call(replace(inner, name=" > ".join((*path, inner.name))))
 
     def _close(self) -> None:
         """Ends a line of another kind before this one begins."""
