@@ -55,7 +55,7 @@ def agent_tool(agent: Agent[Any, Any], id: str, description: str, *, concurrency
 
     return Tool(
         id, handler, description or f"Ask {agent.name}.", parameters=PARAMETERS, check_arguments=True,
-        concurrency_safe=concurrency_safe, traits=(Below(agent.plan.forget, _cards(agent.plan)),),
+        concurrency_safe=concurrency_safe, traits=(Below(agent.plan.forget, agent.plan.expire, _cards(agent.plan)),),
     )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ COVERED: dict[int, tuple[str, ...]] = {
     49: ("agent/test_loop_cases.py::test_d49_",),
     54: ("agent/test_loop_cases.py::test_d54_",),
     57: ("agent/test_loop_cases.py::test_d57_",),
+    62: ("turn/test_progress.py::test_d62_",),
     64: ("governance/test_permissions.py::test_e64_",),
     65: ("governance/test_permissions.py::test_e65_",),
     73: ("turn/test_moment_tools.py::test_f73_",),
@@ -132,7 +133,6 @@ NO_COUNTERPART: dict[int, str] = {
     26: "what a wire cannot carry is a projection issue of its model: tests/models, issue 5",
     29: "a session belongs to its key and owner, not to an agent; who may open one is for a server to check",
     60: "instructions have no ids to lease; a tool proposes a skill, for one request: skills/test_graph.py",
-    62: "handlers have no progress channel: a live reader sees CallDelta",
 }
 
 ELSEWHERE: dict[int, tuple[str, ...]] = {

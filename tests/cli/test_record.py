@@ -18,7 +18,7 @@ from onrecord.cli.timeline import turn_lines
 from onrecord.cli.why import why_lines
 from onrecord.governance.rules import on_output
 from onrecord.honesty.slices import last_answer
-from onrecord.memory import Corpus, Document, Retrieve
+from onrecord.memory import Corpus, Document, Passage, Retrieve
 from onrecord.record.entry import kind_of
 from onrecord.record.record import Record
 from onrecord.stores.sqlite import SqliteStore
@@ -277,6 +277,20 @@ def test_rules_and_retries_and_the_rest_have_words() -> None:
     told = "\n".join(why_lines(record, last_answer(record) or 0, Screen()))
     assert "The rule shorter sent back the answer: shorter, please." in told
     assert "nothing is not there, or found nothing:" in told
+
+
+def test_what_was_recalled_for_a_request_is_told() -> None:
+    """With its words, once; it is no unit of the conversation."""
+    passage = Passage(id="rules#1", document="rules", text="Refunds take ten days.", start=0, stop=22)
+    agent: Agent[Any, Any] = Agent(
+        ScriptedModel([call("one")], "Ten days."), tools=[tool("one")], features=[Retrieve(Corpus([passage]))]
+    )
+    result = asyncio.run(agent.turn("refunds?", session="s", effects=FakeEffects()))
+    record: Record[None] = Record(result.entries, lambda _: None)
+    told = "\n".join(why_lines(record, last_answer(record) or 0, Screen(), whole=True))
+    assert told.count('<source id="rules#1"> Refunds take ten days. </source>') == 1
+    assert (told.count("retrieve: as before"), told.count("history: 1 unit\n")) == (1, 1)
+    assert "scripted:script, 0 pieces, 1 unit, 1 insert" in "\n".join(turn_lines(result.entries, Screen()))
 
 
 def test_each_request_is_told_with_what_is_new_to_it() -> None:

@@ -28,8 +28,9 @@ from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.testing.conformance.feature import FeatureConformance, MakeFeature
 from onrecord.turn.moments import Allow, Deny
 from tests.honesty.talks import Talk, asked, first
+from tests.models.requests import projection
 from tests.strategies import takes
-from tests.turn.acting import tool
+from tests.turn.acting import tool, turn
 
 pytestmark = pytest.mark.unit
 
@@ -255,6 +256,41 @@ def test_useless_configurations_are_refused() -> None:
         Agent(ScriptedModel("x"), features=[SelfExplain(), SelfExplain()])
     with pytest.raises(ConfigurationError, match="from 1 on"):
         SelfExplain(most_entries=0)
+
+
+def shown_tools(talk: Talk) -> list[list[str]]:
+    """The names of the tools in each request."""
+    model = talk.agent.plan.model
+    assert isinstance(model, ScriptedModel)
+    return [[offer.tool.id for offer in request.offers] for request in model.requests]
+
+
+async def test_one_tool_stands_in_a_request_until_it_is_called() -> None:
+    """Then all of them, for the rest of that turn; other tools are always there."""
+    talk = Talk("One.", [call("run_overview")], [call("trace_node", entry=1)], "Because.", "Two.")
+    for _ in range(3):
+        await talk.say("why?")
+    first, opening, *reading, after = shown_tools(talk)
+    assert first == opening == after == ["price", "run_overview"]
+    assert reading == [["price", *NAMES]] * 2
+
+
+async def test_a_tool_that_is_not_shown_answers_and_brings_the_others() -> None:
+    """A model may know the name from the turn before."""
+    talk = Talk("One.", [call("who_wrote", name="history")], "I did.")
+    await talk.say()
+    (told,) = await asked(talk)
+    assert told["written_by"]
+    assert shown_tools(talk)[1:] == [["price", "run_overview"], ["price", *NAMES]]
+
+
+async def test_it_costs_a_request_little() -> None:
+    """Schema and instruction together, as the commonest wire writes them: under 150 tokens, counted roughly."""
+    bare, explaining = ScriptedModel("x"), ScriptedModel("x")
+    await turn(Agent(bare), "hi", session="s")
+    await turn(Agent(explaining, features=[SelfExplain()]), "hi", session="s")
+    sizes = [len(projection().wire(model.requests[0]).body) for model in (bare, explaining)]
+    assert sizes[1] - sizes[0] < 4 * 150
 
 
 async def test_the_instruction_can_be_replaced_or_left_out() -> None:

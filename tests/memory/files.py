@@ -1,10 +1,11 @@
-"""Files as these tests need them: PDF written by hand."""
+"""Files as these tests need them: PDF written by hand, and what stands in those that were written."""
 
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 
-__all__ = ("pdf",)
+__all__ = ("holding", "pdf")
 
 
 def pdf(*pages: str, title: str = "", content: bytes | None = None) -> bytes:
@@ -33,3 +34,8 @@ def pdf(*pages: str, title: str = "", content: bytes | None = None) -> bytes:
     return out + b"xref\n0 %d\n0000000000 65535 f \n%b%b\nstartxref\n%d\n%%%%EOF" % (
         len(objects) + 1, table, trailer, len(out),
     )  # fmt: skip
+
+
+def holding(folder: Path, *needles: bytes) -> list[str]:
+    """The files that have one of these bytes in them."""
+    return [file.name for file in folder.iterdir() if any(needle in file.read_bytes() for needle in needles)]

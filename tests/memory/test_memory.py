@@ -130,6 +130,41 @@ async def test_what_a_window_hides_is_recalled() -> None:
     assert "second" not in data
 
 
+async def shows_nothing(turn: Turn, request: Request) -> Request:
+    """A window that leaves nothing of the conversation."""
+    from msgspec.structs import replace
+
+    units = len(request.conversation.units)
+    return replace(request, view=replace(request.view, spans=(Span(units, units),)))
+
+
+BLIND = Named("window", Hooks(on_request=shows_nothing, order={"request": SLOTS["request"]["WINDOW"]}))
+
+
+async def test_a_request_that_shows_nothing_is_told_all_that_was_said_before() -> None:
+    """The message of the turn itself is not among it: it was not kept yet."""
+    model = ScriptedModel("one", "two")
+    agent = Agent(model, features=[Memory(PlainShelf(), (Recent(9),)), BLIND])
+    first = await told(agent, "first", session())
+    await told(agent, "second", first.session, day=1)
+    (data,) = shown_data(model.requests[1])
+    assert ("first" in data, "one" in data, "second" in data) == (True, True, False)
+
+
+@pytest.mark.parametrize("window", [(), (BLIND,)], ids=["whole", "windowed"])
+async def test_a_history_of_the_callers_own_is_the_session(window: tuple[Named, ...]) -> None:
+    """Nothing of the session is recalled beside it, however much of it is shown; what other sessions left is."""
+    model = ScriptedModel("a", "b", "c")
+    agent = Agent(model, features=[Memory(PlainShelf(), (Recent(9),)), *window])
+    await told(agent, "elsewhere", session("other"))
+    first = await told(agent, "first", session())
+    history = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "b"}]
+    await agent.turn("second", session=first.session, history=history, effects=FakeEffects(AT))
+    (data,) = shown_data(model.requests[2])
+    assert "elsewhere" in data
+    assert "first" not in data
+
+
 async def test_recalled_words_stand_behind_the_conversation() -> None:
     """So that all before them keeps its bytes from request to request; instructions stand apart from them."""
     shelf = PlainShelf()
@@ -198,6 +233,10 @@ async def test_the_budget_is_kept_and_told() -> None:
     (recalled,) = recalled_in(result)
     assert [(one.why, "assistant" in one.id) for one in recalled.rejected] == [("over-budget", True)]
     assert recalled.chars <= 200
+    exactly, model, _ = remembering(Recent(9), answers=["b" * 500, "ok"], max_chars=recalled.chars)
+    await told(exactly, "short", session("one"))
+    await told(exactly, "again", session("two"))
+    assert "short" in shown_data(model.requests[1])[0]
 
 
 async def test_a_shelf_that_cannot_be_read_costs_what_it_holds() -> None:
@@ -295,7 +334,15 @@ async def test_a_long_message_is_kept_by_its_beginning() -> None:
     shelf = PlainShelf()
     agent, _, _ = remembering(Recent(9), answers=["ok"], shelf=shelf)
     await told(agent, "x" * 9000, session())
-    assert [len(text) for text in await messages(shelf)] == [4000, 2]
+    assert await messages(shelf) == ["x" * 3999 + "…", "ok"]
+
+
+async def test_what_a_redaction_makes_can_always_be_kept() -> None:
+    """Also half a pair of surrogates, which no file takes."""
+    shelf = PlainShelf()
+    agent, _, _ = remembering(Recent(9), answers=["ok"], shelf=shelf, redact=lambda text: f"{text}\ud800")
+    await told(agent, "hi", session())
+    assert await messages(shelf) == ["hi\ufffd", "ok\ufffd"]
 
 
 async def test_a_shelf_that_cannot_be_written_is_noted() -> None:

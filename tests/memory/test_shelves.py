@@ -1,16 +1,29 @@
 import asyncio
 import os
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, StoreError
-from onrecord.memory.ports import Space
+from onrecord.memory.ports import Near, Space
 from onrecord.memory.shelf import PlainShelf
 from onrecord.stores import SqliteShelf, SqliteStore
-from onrecord.testing.conformance.shelf import ANA, HERS, MakeShelf, ShelfConformance, found, kept, keys
+from onrecord.testing.conformance.shelf import (
+    ANA,
+    AT,
+    HERS,
+    MakeShelf,
+    ShelfConformance,
+    found,
+    kept,
+    keys,
+    vector,
+)
+from tests.memory.files import holding
+from tests.stores.ciphers import KeystreamCipher
 
 pytestmark = pytest.mark.integration
 
@@ -33,10 +46,18 @@ class TestSqliteShelf(ShelfConformance):
         return lambda: SqliteShelf(tmp_path / "shelf.db")
 
 
+class TestSealedShelf(ShelfConformance):
+    """The same with a cipher: it finds the same without an index."""
+
+    @pytest.fixture
+    def make_shelf(self, tmp_path: Path) -> MakeShelf:
+        return lambda: SqliteShelf(tmp_path / "shelf.db", cipher=KeystreamCipher(b"key"))
+
+
 def traces(folder: Path, *words: str) -> list[str]:
     """The files that have one of these words in them, whole or without its first letters, as an index cuts them."""
     needles = [word[cut:].encode() for word in words for cut in range(min(len(word) - 5, 4))]
-    return [file.name for file in folder.iterdir() if any(needle in file.read_bytes() for needle in needles)]
+    return holding(folder, *needles)
 
 
 @pytest.mark.parametrize("what", [SessionKey("s", tenant="t"), ANA], ids=["session", "person"])
@@ -57,6 +78,106 @@ async def test_what_is_forgotten_is_in_no_file(tmp_path: Path, what: SessionKey 
     assert len(await found(shelf, "marmalade", space)) == 60
     await shelf.close()
     assert traces(tmp_path, CANARY, "xylographer", "quagmires") == []
+
+
+async def test_nothing_that_is_sealed_is_in_a_file(tmp_path: Path) -> None:
+    """No text, no word of an index, no number of a vector, no digest of what a fact is about: they can be guessed."""
+    shelf = SqliteShelf(tmp_path / "shelf.db", cipher=KeystreamCipher(b"key"))
+    about = "fact-0123456789abcdef"
+    near = vector(*(n / 7 for n in range(16)))
+    for i in range(40):
+        text = f"{CANARY} number {i}, quagmires and all"
+        await shelf.put(HERS, [kept(f"k{i}", text), kept(about, CANARY, kind="fact")], vectors={f"k{i}": near})
+    assert await found(shelf, "quagmires", limit=3) == ["k39", "k38", "k37"]
+    assert await keys(shelf, kind="fact") == [about]
+    assert traces(tmp_path, CANARY, "xylographer", "quagmires", about) == []
+    assert holding(tmp_path, near.values) == []
+    await shelf.put(HERS, [], drop=[about])
+    assert await keys(shelf, kind="fact") == []
+    await shelf.close()
+
+
+async def test_a_sealed_file_is_opened_by_its_key_alone(tmp_path: Path) -> None:
+    """Not by another, and not by none; and one that was written without is not sealed later."""
+    for name, given in (("sealed.db", KeystreamCipher(b"key")), ("open.db", None)):
+        shelf = SqliteShelf(tmp_path / name, cipher=given)
+        await shelf.put(HERS, [kept("a")])
+        await shelf.close()
+    for name, other in (
+        ("sealed.db", KeystreamCipher(b"yek")),
+        ("sealed.db", None),
+        ("open.db", KeystreamCipher(b"k")),
+    ):
+        shelf = SqliteShelf(tmp_path / name, cipher=other)
+        with pytest.raises(StoreError) as told:
+            await keys(shelf)
+        await shelf.close()
+        assert told.value.code == "store-key"
+
+
+async def test_a_sealed_text_is_its_owners(tmp_path: Path) -> None:
+    """Somebody who may write the file cannot show it to somebody else: it does not open there."""
+    shelf = SqliteShelf(tmp_path / "shelf.db", cipher=KeystreamCipher(b"key"))
+    await shelf.put(HERS, [kept("a")], vectors={"a": vector(1.0, 0.0)})
+    with sqlite3.connect(tmp_path / "shelf.db") as file:
+        file.execute("update kept set tenant='u'")
+    file.close()
+    other = Space(tenant="u", owner=ANA)
+    for asks in (keys(shelf, other), found(shelf, "text", other), found(shelf, "", other, near=Near(vector(1.0, 0.0)))):
+        with pytest.raises(StoreError) as told:
+            await asks
+        assert told.value.code == "store-key"
+    await shelf.close()
+
+
+async def test_what_is_old_is_in_no_file(tmp_path: Path) -> None:
+    """A whole memory's old things go as thoroughly as what is forgotten."""
+    shelf = SqliteShelf(tmp_path / "shelf.db")
+    for i in range(40):
+        await shelf.put(HERS, [kept(f"k{i}", f"{CANARY} {i}"), kept(f"n{i}", "marmalade", at=AT + timedelta(days=9))])
+    assert await shelf.expire(AT + timedelta(days=1), HERS.memory) == 40
+    assert traces(tmp_path, CANARY, "xylographer") == []
+    assert len(await found(shelf, "marmalade")) == 40
+    await shelf.close()
+
+
+async def test_what_is_damaged_can_be_forgotten(tmp_path: Path) -> None:
+    """It cannot say which words of the index were its: the index is made anew of what is left."""
+    shelf = SqliteShelf(tmp_path / "shelf.db")
+    await shelf.put(HERS, [kept("a", CANARY), kept("b", "quagmires", sessions=("r",))])
+    with sqlite3.connect(tmp_path / "shelf.db") as file:
+        file.execute("update kept set body='no' where key='a'")
+    file.close()
+    assert await shelf.forget(SessionKey("s", tenant="t")) == 1
+    assert traces(tmp_path, CANARY, "xylographer") == []
+    assert await found(shelf, "quagmires") == ["b"]
+    assert await found(shelf, CANARY) == []
+    await shelf.close()
+
+
+async def test_a_vector_is_in_no_file_once_its_text_is_gone(tmp_path: Path) -> None:
+    """A text can be guessed from it. Overwritten, dropped, forgotten or too old."""
+    shelf = SqliteShelf(tmp_path / "shelf.db")
+    told = {key: vector(*(ord(key) / (n + 3) for n in range(24))) for key in "abcd"}
+    for key, one in told.items():
+        at = AT - timedelta(days=9) if key == "d" else AT
+        await shelf.put(HERS, [kept(key, sessions=(key,), at=at)], vectors={key: one})
+    await shelf.put(HERS, [kept("a")], drop=["b"])
+    await shelf.expire(AT, HERS.memory)
+    await shelf.forget(SessionKey("c", tenant="t"))
+    assert holding(tmp_path, *(one.values for one in told.values())) == []
+    assert await keys(shelf) == ["a"]
+    await shelf.close()
+
+
+async def test_what_was_overwritten_is_in_no_file_once_it_is_closed(tmp_path: Path) -> None:
+    """Without any forgetting: a fact that changed, a message that was let go of."""
+    shelf = SqliteShelf(tmp_path / "shelf.db")
+    for i in range(30):
+        await shelf.put(HERS, [kept(f"f{i}", CANARY, kind="fact"), kept(f"m{i}", CANARY, kind="message")])
+    await shelf.put(HERS, [kept(f"f{i}", "other", kind="fact") for i in range(30)], drop=[f"m{i}" for i in range(30)])
+    await shelf.close()
+    assert traces(tmp_path, CANARY) == []
 
 
 async def test_it_is_all_there_when_it_is_opened_again(tmp_path: Path) -> None:

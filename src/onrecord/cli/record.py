@@ -78,6 +78,7 @@ def _why(kinds: Any, shared: argparse.ArgumentParser) -> None:
         "which", metavar="SEQ|last", nargs="?", help="the number of an entry, or 'last' for the last answer (last)"
     )
     parser.add_argument("--full", action="store_true", help="long texts are not cut")
+    parser.add_argument("--language", choices=("en", "pt", "es"), default="en", help="what to tell it in (en)")
     parser.set_defaults(run=why, parser=parser)
 
 
@@ -167,7 +168,7 @@ def why(args: argparse.Namespace) -> int:
     seq = last_answer(record) if which == "last" else int(which)
     if seq is None:
         raise Wrong(f"session {found.key.id!r} has no entries", hint="nothing happened in it yet")
-    for text in why_lines(record, seq, screen, whole=args.full):
+    for text in why_lines(record, seq, screen, whole=args.full, language=args.language):
         screen.drawn(text)
     warn_broken(found)
     return OK

@@ -13,9 +13,11 @@ from onrecord.conversation.outgoing import (
     CitationDelta,
     Delta,
     MarkDelta,
+    ProgressDelta,
     ReasoningDelta,
     TextDelta,
 )
+from onrecord.conversation.short import cut
 from onrecord.honesty.sentences import call_text
 
 __all__ = ("Reply",)
@@ -51,6 +53,8 @@ class Reply:
                     self._text(text)
                 case CallDelta():
                     self._call(delta)
+                case ProgressDelta(name=name, message=message):
+                    self._progress(name, message)
                 case ChildDelta():
                     self._below(delta)
                 case ReasoningDelta(text=text):
@@ -102,6 +106,12 @@ class Reply:
             self._close()
             screen.line(f"  {call_text(delta.name, delta.args, limit)}: {_ending(delta.status)}", dim=True)
         self._open = None
+
+    def _progress(self, name: str, message: str) -> None:
+        """What a call says of how far it is: for people who watch."""
+        if self.screen.live and message:
+            self._close()
+            self.screen.line(f"  {name}: {cut(message, max(self.screen.columns - len(name) - 8, 20))}", dim=True)
 
     def _below(self, delta: ChildDelta) -> None:
         """A call that ended in a sub-agent has a line of its own, which says whose it was."""

@@ -20,6 +20,7 @@ __all__ = (
     "MarkDelta",
     "Outcome",
     "Outgoing",
+    "ProgressDelta",
     "ReasoningDelta",
     "SearchDelta",
     "TextDelta",
@@ -105,6 +106,14 @@ class CallDelta(Struct, frozen=True, gc=False, kw_only=True):
     args: Mapping[str, Json] = {}
 
 
+class ProgressDelta(Struct, frozen=True, gc=False, kw_only=True):
+    """A call that runs told how far it is: ``message`` in words, or nothing but that it goes on."""
+
+    id: str
+    name: str
+    message: str = ""
+
+
 class SearchDelta(Struct, frozen=True, gc=False, kw_only=True):
     """A search that the provider runs changed state."""
 
@@ -129,4 +138,4 @@ class ChildDelta(Struct, frozen=True, gc=False, kw_only=True):
     delta: CallDelta | SearchDelta | ChildDelta
 
 
-Delta = TextDelta | MarkDelta | ReasoningDelta | CallDelta | SearchDelta | CitationDelta | ChildDelta
+Delta = TextDelta | MarkDelta | ReasoningDelta | CallDelta | ProgressDelta | SearchDelta | CitationDelta | ChildDelta

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from onrecord.errors import ConfigurationError
+from onrecord.honesty.languages import Language, words_of
 from onrecord.honesty.status import StatusLine, StatusTemplates
 from onrecord.honesty.templates import Teller, refused
 from onrecord.record.entry import Body, Entry
@@ -16,10 +16,6 @@ from onrecord.turn.moments import Hooks, Watch
 
 __all__ = ("Commentary", "Language")
 
-Language = Literal["en", "pt", "es"]
-
-_MODULES: Mapping[str, str] = {"en": "english", "pt": "portuguese", "es": "spanish"}
-
 
 class Commentary:
     """Tells of entries in sentences, and in the first person what an agent is doing right now.
@@ -27,8 +23,10 @@ class Commentary:
     ``app`` is the name that ``{{app_name}}`` stands for. ``language`` chooses the templates shipped: ``en``, ``pt`` or
     ``es``. ``templates`` replaces some of them: the key is the kind of entry, with a part behind it where several
     things are said of a kind (``tool.returned.failed``); an empty text says nothing. ``status`` replaces templates of
-    the status: ``idle``, ``streaming``, ``tool``, ``tool.NAME`` for one tool, ``paused``, and ``paused.elsewhere`` for
-    a question to somebody else. ``bodies`` are kinds of entries of your own to tell of; their facts are their fields.
+    the status: ``idle``, ``streaming``, ``tool``, ``tool.NAME`` for one tool, ``tool.progress`` and
+    ``tool.progress.generic`` for what a tool tells with `ToolContext.progress`, with words and without, ``paused``,
+    and ``paused.elsewhere`` for a question to somebody else. ``bodies`` are kinds of entries of your own to tell of;
+    their facts are their fields.
 
     What is shipped shows no content: no words of people or models, no arguments, no results. A template shows what it
     names, cut to 120 characters; ``{{args.NAME}}`` is one argument of a call.
@@ -47,7 +45,7 @@ class Commentary:
             raise refused(f"there is no commentary in {language!r}", language, get_args(Language))
         if not app.strip():
             raise ConfigurationError("app= is the name that people know the agent by, and not blank")
-        words = import_module(f"onrecord.honesty.languages.{_MODULES[language]}")
+        words = words_of(language)
         own = tuple(bodies)
         known = {**dict.fromkeys((str(body.__struct_config__.tag) for body in own), ""), **words.TEMPLATES}
         for key in templates or ():

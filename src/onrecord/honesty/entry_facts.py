@@ -8,7 +8,8 @@ from typing import Any, Final
 from onrecord.conversation.content import plain_text
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Round
-from onrecord.honesty.fact_readers import Fact, Facts, Words, because, field, named, shown, word
+from onrecord.conversation.short import quoted
+from onrecord.honesty.fact_readers import Fact, Facts, Words, at_path, because, field, named, shown, word
 from onrecord.honesty.feature_facts import FEATURE_FACTS, FEATURE_VARIANTS
 from onrecord.honesty.sentences import (
     answer_text,
@@ -53,8 +54,8 @@ def _tools(body: Any, words: Words) -> str:
 def _reply(body: Any, words: Words) -> str:
     """A model's words and calls."""
     settled: Round = body.round
-    calls = {0: "", 1: "with a call: "}.get(len(settled.calls), "with calls: ")
-    return f"{calls}{reply_text(settled)}"
+    calls = {0: "", 1: words["with a call"]}.get(len(settled.calls), words["with calls"])
+    return f"{calls}{reply_text(settled) or words['nothing']}"
 
 
 def _tokens(name: str) -> Fact:
@@ -79,10 +80,23 @@ def _names(body: Any, words: Words) -> str:
     return ", ".join((*body.patch, *body.drop))
 
 
+def _detail(body: Any, words: Words) -> str:
+    """What came with an event, a start or a timer, behind a colon; or nothing."""
+    held = at_path(body, "input", "payload")
+    held = at_path(body, "input", "input") if held is None else held
+    return "" if held is None else f": {shown(held)}"
+
+
+def _value(body: Any, words: Words) -> str:
+    """What a person answered with, as text or JSON."""
+    return quoted(shown(body.answer.value)) if body.answer.value is not None else words["nothing"]
+
+
 _INPUT: Facts = {
     "user_prompt": _prompt,
     "name": field("input", "name"),
     "key": field("input", "key"),
+    "detail": _detail,
     "came_in": lambda body, _words: input_text(body.input),
 }
 FACTS: Final[Mapping[str, Facts]] = {
@@ -93,7 +107,13 @@ FACTS: Final[Mapping[str, Facts]] = {
         "question": field("pending", "question", "text"),
         "audience": field("pending", "question", "audience"),
     },
-    "turn.resumed": {"answer": _answer, "by": field("answer", "by"), "note": field("answer", "note")},
+    "turn.resumed": {
+        "answer": _answer,
+        "value": _value,
+        "by": field("answer", "by"),
+        "note": field("answer", "note"),
+        "noted": because("answer", "note"),
+    },
     "turn.interrupted": {"cause": field("cause"), "brief": _brief},
     "turn.failed": {"error": field("error"), "code": field("code"), "brief": _brief},
     "turn.closed": {"status": word("closed", "status")},
@@ -115,7 +135,7 @@ FACTS: Final[Mapping[str, Facts]] = {
         "input_tokens": _tokens("input_tokens"),
         "output_tokens": _tokens("output_tokens"),
     },
-    "round.settled": {"tools": _tools, "reply": lambda body, _words: reply_text(body.round)},
+    "round.settled": {"tools": _tools, "reply": lambda body, words: reply_text(body.round) or words["nothing"]},
     "tool.started": {
         "tool_name": field("name"),
         "args": field("args"),
@@ -153,6 +173,7 @@ FACTS: Final[Mapping[str, Facts]] = {
     "context.added": {
         "writer": named("the application", "writer"),
         "authority": field("authority"),
+        "text": lambda body, _words: quoted("; ".join(part.text for part in body.content if part.text)),
         "brief": _brief,
     },
     "history.changed": {"op": field("op"), "by": field("by"), "brief": _brief},

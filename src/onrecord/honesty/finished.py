@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.record.entry import Entry
-from onrecord.record.kinds import HistoryChanged, TurnClosed, TurnFailed, TurnInterrupted, TurnOpened
+from onrecord.record.kinds import TurnClosed, TurnFailed, TurnInterrupted, TurnOpened
 
 __all__ = ("FINISHED", "MOST_TURNS", "Finished", "FinishedFold", "Turns")
 
@@ -39,7 +39,7 @@ class FinishedFold:
     name = "self_explain"
     version = 1
     state = Turns
-    kinds = frozenset({"turn.opened", "turn.closed", "turn.failed", "turn.interrupted", "history.changed"})
+    kinds = frozenset({"turn.opened", "turn.closed", "turn.failed", "turn.interrupted"})
     scope: Literal["session", "turn"] = "session"
     unfinished = True
 
@@ -51,10 +51,7 @@ class FinishedFold:
         if isinstance(body, TurnOpened):
             begun = (*state.begun, Finished(turn=entry.turn, first=entry.seq))
             return replace(state, begun=begun[-_MOST_OPEN:])
-        if isinstance(body, (TurnClosed, TurnFailed, TurnInterrupted)):
-            return _ended(state, entry)
-        # What was said before a conversation began anew is no longer its own.
-        return Turns(begun=state.begun) if isinstance(body, HistoryChanged) and body.op == "reset" else state
+        return _ended(state, entry) if isinstance(body, (TurnClosed, TurnFailed, TurnInterrupted)) else state
 
 
 def _ended(state: Turns, entry: Entry) -> Turns:

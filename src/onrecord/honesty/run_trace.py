@@ -126,6 +126,6 @@ class Trace:
         held = self._units.get(round_id)
         if not isinstance(held, Round):
             return ""
-        # A refused answer is still in the conversation; what a person never got is not quoted all the same.
+        # What a person never got is not quoted, though the conversation may hold it.
         text = held.text.strip() if held.calls or held.id in self._said else ""
         return " ".join(filter(None, (text, *(f"{c.name}({c.raw_args})" for c in held.calls))))

@@ -75,11 +75,11 @@ def answer_text(answer: Answered) -> str:
 
 
 def reply_text(settled: Round) -> str:
-    """What a model replied: its words, then its calls."""
+    """What a model replied: its words, then its calls; empty where there are neither."""
     told = [quoted(settled.text)] if settled.text.strip() else []
     told += [call_text(c.name, c.args) if c.args or c.raw_args in {"", "{}"} else f"{c.name}({c.raw_args})"
              for c in settled.calls]  # fmt: skip
-    return ", ".join(told) or "nothing"
+    return ", ".join(told)
 
 
 def replied_by(settled: Round) -> str:
@@ -92,8 +92,8 @@ def replied_by(settled: Round) -> str:
 
 
 def units_shown(receipt: kinds.Receipt) -> int:
-    """How many units a request showed, inserts among them."""
-    return sum(1 if s.insert is not None else s.stop - s.start for s in receipt.spans)
+    """How many units of the conversation a request showed; what was inserted between them is none."""
+    return sum(s.stop - s.start for s in receipt.spans if s.insert is None)
 
 
 def request_text(body: kinds.ModelRequested) -> str:
@@ -111,6 +111,8 @@ def request_text(body: kinds.ModelRequested) -> str:
             if shown != receipt.units
             else plural(shown, "unit")
         )
+        if inserted := sum(s.insert is not None for s in receipt.spans):
+            told.append(plural(inserted, "insert"))
         if receipt.choice != "auto":
             told.append(f"choice {receipt.choice}")
     return ", ".join(told)
@@ -137,7 +139,7 @@ def _replied(b: kinds.ModelReplied) -> str:
     cost = ""
     if b.round.use is not None and (usage := b.round.use.usage) is not None:
         cost = f" ({usage.input_tokens} tokens in, {usage.output_tokens} out)"
-    return reply_text(b.round) + cost
+    return (reply_text(b.round) or "nothing") + cost
 
 
 def _verdict(b: kinds.VerdictFiled) -> str:
@@ -223,7 +225,7 @@ _BRIEFS: Mapping[type[Body], Callable[[Any], str]] = {
     kinds.ModelRequested: request_text,
     kinds.ModelAttempted: _attempted,
     kinds.ModelReplied: _replied,
-    kinds.RoundSettled: lambda b: reply_text(b.round),
+    kinds.RoundSettled: lambda b: reply_text(b.round) or "nothing",
     kinds.ToolStarted: lambda b: call_text(b.name, b.args),
     kinds.ToolReturned: _returned,
     kinds.VerdictFiled: _verdict,

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Question
-from onrecord.conversation.outgoing import CallDelta, Delta, TextDelta
+from onrecord.conversation.outgoing import CallDelta, Delta, ProgressDelta, TextDelta
 from onrecord.conversation.short import cut
 from onrecord.errors import ConfigurationError
 from onrecord.honesty.fact_readers import Facts, shown
@@ -23,6 +24,15 @@ _FACTS: Mapping[str, Facts] = {
     "idle": {},
     "streaming": {"partial": lambda now, _words: now},
     "tool": {"tool_name": lambda now, _words: now.name},
+    "tool.progress": {
+        "tool_name": lambda now, _words: now.name,
+        "progress_message": lambda now, _words: now.message,
+        "progress_count": lambda now, _words: str(now.count),
+    },
+    "tool.progress.generic": {
+        "tool_name": lambda now, _words: now.name,
+        "progress_count": lambda now, _words: str(now.count),
+    },
     "paused": {"question": lambda now, _words: now.text, "by": lambda now, _words: now.by},
     "paused.elsewhere": {"by": lambda now, _words: now.by},
 }
@@ -32,10 +42,12 @@ _OVER = (kinds.TurnClosed, kinds.TurnFailed, kinds.TurnInterrupted)
 
 
 class _Working(Struct, frozen=True):
-    """A call that runs."""
+    """A call that runs; what it said last of its progress, and how often it did."""
 
     name: str
-    args: Mapping[str, Any]
+    args: Mapping[str, Any] = {}
+    message: str = ""
+    count: int = 0
 
 
 class StatusTemplates:
@@ -49,7 +61,14 @@ class StatusTemplates:
             if key == _PER_TOOL:
                 raise ConfigurationError("the status 'tool.' names no tool", hint="write 'tool.weather'")
             self.lines[key] = compiled(key, template, _FACTS.get(key, _TOOL), app=app)
-        self.tools = tuple(key.removeprefix(_PER_TOOL) for key in self.lines if key.startswith(_PER_TOOL))
+        own = (key for key in self.lines if key not in _FACTS)
+        self.tools = tuple(key.removeprefix(_PER_TOOL) for key in own)
+
+    def key_of(self, call: _Working) -> str:
+        """Which template tells of a call that runs."""
+        if call.count:
+            return "tool.progress" if call.message.strip() else "tool.progress.generic"
+        return f"{_PER_TOOL}{call.name}" if call.name in self.tools else "tool"
 
     def told(self, key: str, now: Any) -> str:
         return self.lines[key].told(now, {}, LONGEST)
@@ -58,8 +77,9 @@ class StatusTemplates:
 class StatusLine:
     """The status of one session, made by `Commentary.follow`: a fold over its entries, and over deltas if you like.
 
-    A question that is open comes first, then the call that began last of those that run, then what streams, then
-    ``idle``. Empty when no turn runs. A question to anybody but the speaker is not shown.
+    A question that is open comes first, then the call that began or told of its progress last of those that run, then
+    what streams, then ``idle``. Empty when no turn runs; where only
+    deltas are shown to it, one does. A question to anybody but the speaker is not shown.
     """
 
     def __init__(self, templates: StatusTemplates) -> None:
@@ -68,15 +88,23 @@ class StatusLine:
         self._calls: dict[str, _Working] = {}
         self._partial = ""
         self._question: Question | None = None
+        self._alone = True  # without entries, which say when a turn begins and ends
 
     def see(self, item: Entry | Delta) -> str:
         """Takes in what happened next, and says the status."""
         if isinstance(item, Entry):
+            self._alone = False
             self._entry(item)
-        elif isinstance(item, TextDelta):
+            return self.text
+        if self._alone:
+            self._turn = "told by deltas"
+        if isinstance(item, TextDelta):
             self._partial = (self._partial + item.text)[-_PARTLY:]
         elif isinstance(item, CallDelta):
             self._call(item.id, None if item.status != "asked" else _Working(item.name, item.args))
+        elif isinstance(item, ProgressDelta):
+            held = self._calls.pop(item.id, None) or _Working(item.name)
+            self._calls[item.id] = replace(held, message=item.message, count=held.count + 1)
         return self.text
 
     @property
@@ -89,8 +117,7 @@ class StatusLine:
             return ""
         if self._calls:
             call = next(reversed(self._calls.values()))
-            own = f"{_PER_TOOL}{call.name}"
-            return told(own if own in self._templates.lines else "tool", call)
+            return told(self._templates.key_of(call), call)
         if self._partial.strip():
             return told("streaming", self._shown())
         return told("idle", None)

@@ -1,25 +1,70 @@
-"""Forgetting: every feature that keeps something of its own lets go of a session or a person."""
+"""Forgetting: every feature that keeps something of its own lets go of a session, a person, or what is old."""
 
 from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import FeatureFailed
 from onrecord.host.setup import Setup, log
+from onrecord.record.entry import Body
+from onrecord.record.kinds import HistoryChanged
+from onrecord.session.erasure import Retention
+from onrecord.session.inbox import Row
+from onrecord.session.session import Session
+from onrecord.turn.plan import Plan
 
-__all__ = ("forget",)
+__all__ = ("expire", "forget", "forget_overtaken")
 
 
 async def forget(setup: Setup, what: SessionKey | Identity) -> None:
     """Asks the features of all agents of a host. FeatureFailed for the first that could not, after all were asked."""
+    asked = [(name, partial(forgets, what)) for plan in _plans(setup) for name, forgets in plan.forget]
+    await _each("forget", asked, "erase")
+
+
+async def expire(setup: Setup, policy: Retention) -> None:
+    """The same for what is older than a policy says."""
+    now = setup.effects.now()
+    asked = [(name, partial(expires, policy, now)) for plan in _plans(setup) for name, expires in plan.expire]
+    await _each("expire", asked, "expire")
+
+
+async def forget_overtaken(setup: Setup, row: Row, base: Session | None) -> None:
+    """Forgets a session that was erased while a turn of it ran: that turn settled before it was known that nothing of
+    it counts, and a feature may have kept words of it.
+    """
+    store, key = setup.store, row.session
+    if not any(plan.forget for plan in _plans(setup)):
+        return
+    newer = await store.load(key)
+    if newer is None:
+        erased = all(other.n != row.n for other in await store.rows("in", key))
+    else:
+        since = -1 if base is None else base.seq - 1
+        erased = any([e.seq async for e in store.entries(key, after=since) if _erases(e.body)])
+    if erased:
+        await forget(setup, key)
+
+
+def _erases(body: Body) -> bool:
+    return isinstance(body, HistoryChanged) and body.op == "erase"
+
+
+def _plans(setup: Setup) -> tuple[Plan, ...]:
+    return (setup.plan, *setup.plans.values())
+
+
+async def _each(moment: str, asked: Iterable[tuple[str, Callable[[], Awaitable[None]]]], again: str) -> None:
     failed: FeatureFailed | None = None
-    for plan in (setup.plan, *setup.plans.values()):
-        for name, forgets in plan.forget:
-            try:
-                await forgets(what)
-            except Exception as error:  # noqa: BLE001 - one feature that fails must not keep what the others hold
-                kind = type(error).__name__
-                log.error("a feature could not forget: %s", kind, extra={"feature": name, "error": kind})
-                failed = failed or FeatureFailed(name, "forget", kind)
+    for name, lets_go in asked:
+        try:
+            await lets_go()
+        except Exception as error:  # noqa: BLE001 - one feature that fails must not keep what the others hold
+            kind = type(error).__name__
+            log.error("a feature could not %s: %s", moment, kind, extra={"feature": name, "error": kind})
+            failed = failed or FeatureFailed(name, moment, kind)
     if failed is not None:
-        failed.hint = "erase once more when it can: what is erased stays so"
+        failed.hint = f"{again} once more when it can: what is erased stays so"
         raise failed

@@ -12,7 +12,7 @@ from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.messages import Message
 from onrecord.errors import SessionConflict, UsageError
 from onrecord.host.desk import Desk, named
-from onrecord.host.forgetting import forget
+from onrecord.host.forgetting import expire, forget
 from onrecord.host.running import Asked
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.erasure import Erasure, Retention
@@ -96,9 +96,13 @@ class Keeping:
         return done
 
     async def expire(self, policy: Retention) -> Erasure:
-        """Erases what is older than the policy says; see `Store.expire`."""
+        """Erases what is older than the policy says, in the store (see `Store.expire`), then in features that keep
+        something of their own. FeatureFailed when one of them could not, after all were asked: do it again then.
+        """
         self._desk.start()
-        return await self._desk.setup.store.expire(policy)
+        done = await self._desk.setup.store.expire(policy)
+        await expire(self._desk.setup, policy)
+        return done
 
 
 def _check_maker(by: str) -> None:

@@ -28,6 +28,7 @@ from onrecord.errors import (
     UsageError,
 )
 from onrecord.host.amending import amend
+from onrecord.host.forgetting import forget_overtaken
 from onrecord.host.hot import HotSessions
 from onrecord.host.row_options import decode_options
 from onrecord.host.running import Running
@@ -90,8 +91,10 @@ async def _to_its_end(setup: Setup, hot: HotSessions, running: Running) -> TurnR
         try:
             result = await _stored(setup, hot, running, result, _change(setup, row, result))
         except LeaseLost:
+            await forget_overtaken(setup, row, base)
             raise
         except SessionConflict:
+            await forget_overtaken(setup, row, base)
             hot.drop(row.session)
             base = await setup.store.load(row.session)
             if running.draft.was_read or attempt == _CONFLICTS:

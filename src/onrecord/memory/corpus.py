@@ -16,6 +16,7 @@ from onrecord.memory.documents import Document, Passage, passages_of
 from onrecord.memory.keyword_index import KeywordIndex
 from onrecord.memory.optional import needed
 from onrecord.memory.ports import Embedder, VectorIndex, fingerprint
+from onrecord.memory.ranking import DEPTH, fused
 from onrecord.memory.splitters import Splitter, by_heading
 from onrecord.memory.vector_index import MakeIndex, NumpyIndex, matrix_of
 
@@ -25,12 +26,6 @@ Mode: TypeAlias = Literal["hybrid", "keyword", "vector"]
 
 BATCH, AT_ONCE = 64, 4
 """Texts that an embedder is given together, and how many such calls run side by side."""
-
-FUSED = 60
-"""Reciprocal rank fusion's constant: how much the first places are ahead of those behind them."""
-
-DEPTH = 50
-"""How many places of each ranking are fused."""
 
 _FORMAT = 1
 
@@ -150,11 +145,7 @@ class Corpus:
         cosines = dict(near)
         if mode == "vector":
             return self._hits(near, cosines)
-        fused: dict[int, float] = {}
-        for ranking in (self._words.best(query, max(top, DEPTH)), near):
-            for place, (number, _) in enumerate(ranking, start=1):
-                fused[number] = fused.get(number, 0.0) + 1 / (FUSED + place)
-        return self._hits(sorted(fused.items(), key=lambda one: (-one[1], one[0]))[:top], cosines)
+        return self._hits(fused((self._words.best(query, max(top, DEPTH)), near))[:top], cosines)
 
     def _hits(self, ranked: Iterable[tuple[int, float]], cosines: dict[int, float]) -> list[Hit]:
         return [Hit(passage=self.passages[n], score=score, cosine=cosines.get(n)) for n, score in ranked]

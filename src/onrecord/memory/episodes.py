@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Literal
 
 from msgspec import Struct
 
-from onrecord.errors import ConfigurationError
-from onrecord.memory.ports import Kept, Shelf, Space
+from onrecord.errors import ConfigurationError, ModelError, UsageError
+from onrecord.memory.optional import needed
+from onrecord.memory.ports import Embedder, Kept, Near, Shelf, Space, Vector, fingerprint
 from onrecord.memory.strategies import NOTHING, Candidate, Heard, Learned, Recalling
+from onrecord.memory.vector_index import matrix_of
+from onrecord.record.kinds import Noted
 from onrecord.turn.turn import Turn
 
 __all__ = ("Episodes",)
@@ -25,11 +29,17 @@ class _Top(Struct, frozen=True):
 class Episodes(_Top, frozen=True, kw_only=True):
     """Whole exchanges, a message and its answer; shown are the ``top`` that share most words with the message now.
 
+    With an ``embedder`` also those that mean something like it, though they share no word; of these, ``threshold`` is
+    the least cosine. It needs the extra ``retrieval`` (numpy). Exchanges that another embedder compared, or none, are
+    found by their words; where it fails, so are all, and the record says so.
+
     With ``half_life`` an exchange of that age counts half as much as one of today. ConfigurationError for a ``top``
-    below 1 or a half life that is no time.
+    below 1, a half life that is no time, and a threshold without an embedder or that is no cosine.
     """
 
     half_life: timedelta | None = None
+    embedder: Embedder | None = None
+    threshold: float | None = None
 
     name = "episodes"
     messages = False
@@ -42,12 +52,26 @@ class Episodes(_Top, frozen=True, kw_only=True):
             raise ConfigurationError(
                 "half_life of Episodes is longer than no time", hint="leave it out: age says nothing"
             )
+        if self.threshold is not None and (self.embedder is None or not -1 <= self.threshold <= 1):
+            raise ConfigurationError(
+                f"threshold={self.threshold!r} of Episodes is a cosine, from -1 to 1, of vectors that embedder= makes"
+            )
+        if self.embedder is not None:
+            needed("numpy", "retrieval", "comparing vectors")
 
     async def recall(self, seen: Recalling, /) -> Sequence[Candidate]:
         if not seen.query:
             return ()
         limit = self.top if self.half_life is None else self.top * LOOKED_AT
-        found = await seen.shelf.search(seen.space, "episode", seen.query, limit=limit, apart=seen.apart)
+        near, failed = None, ""
+        if self.embedder is not None:
+            vector, failed = await _vector(self.embedder, seen.query, of="query")
+            near = None if vector is None else Near(vector, -1.0 if self.threshold is None else self.threshold)
+        if failed:
+            seen.missed.append(f"{self.name}: {failed}")
+        found = await seen.shelf.search(
+            seen.space, "episode", seen.query, limit=limit, apart=seen.apart, near=near
+        )  # fmt: skip
         candidates = [Candidate(one.kept, one.score * self._worth(seen.turn, one.kept)) for one in found]
         return sorted(candidates, key=lambda one: -(one.score or 0.0))[: self.top]
 
@@ -62,6 +86,27 @@ class Episodes(_Top, frozen=True, kw_only=True):
         text = f"user: {heard.user}\nassistant: {heard.answer}" if heard.answer else f"user: {heard.user}"
         made = Kept(
             key=f"episode-{heard.turn}", kind="episode", text=text, at=turn.now, sessions=(heard.session,),
-            turn=heard.turn,
+            people=heard.people, turn=heard.turn,
         )  # fmt: skip
-        return Learned(kept=(made,))
+        if self.embedder is None:
+            return Learned(kept=(made,))
+        vector, failed = await _vector(self.embedder, text, of="passage")
+        if vector is None:
+            turn.note(Noted(by=self.name, text=f"kept to be found by its words alone: {failed}"))
+            return Learned(kept=(made,))
+        return Learned(kept=(made,), vectors={made.key: vector})
+
+
+async def _vector(embedder: Embedder, text: str, *, of: Literal["query", "passage"]) -> tuple[Vector | None, str]:
+    """The vector of a text; or None and a code, where the embedder failed or gave something else."""
+    try:
+        matrix = matrix_of(await embedder.embed([text], of=of))
+    except ModelError as error:
+        if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
+            raise
+        return None, error.code
+    except UsageError:
+        return None, "embedder-invalid"
+    if len(matrix) != 1:
+        return None, "embedder-invalid"
+    return Vector(fingerprint(embedder.name, int(matrix.shape[1])), matrix.astype("<f4").tobytes()), ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from onrecord.memory.recalled import MemoryKept, MemoryRecalled, Rejected, Serve
 from onrecord.memory.strategies import Candidate, Heard, Recalling, Strategy
 from onrecord.models.request import Request, Span
 from onrecord.record.kinds import Noted, TextSaid
+from onrecord.session.erasure import Retention
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
@@ -56,7 +58,8 @@ class Memory(_Kept, frozen=True, kw_only=True):
     ``max_chars`` characters together. Whose memory it is says ``whose``, a function of the turn (None: the session's
     owner); a session of nobody remembers for itself, and with ``scope="session"`` each one does. What is recalled is
     shown as data behind the conversation, never as an instruction, and ``memory.recalled`` says what it was. A
-    ``read_only`` memory writes nothing. ``redact`` is what a text goes through before it is kept.
+    ``read_only`` memory writes nothing. ``redact`` is what a text goes through before it is kept. What is older than
+    ``keep_for`` is neither shown nor kept (None: it goes with the turns that `Host.expire` lets go of).
 
     A shelf that fails costs the turn what it would have recalled, and the record says so. ConfigurationError for what
     would be of no use: no strategy, two of a name, or one that only writes in a memory that only reads.
@@ -68,6 +71,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
     max_chars: int = 6000
     read_only: bool = False
     redact: Callable[[str], str] | None = None
+    keep_for: timedelta | None = None
 
     def __post_init__(self) -> None:
         given: object = self.strategies
@@ -93,6 +97,11 @@ class Memory(_Kept, frozen=True, kw_only=True):
             )
         if type(self.max_chars) is not int or self.max_chars < 1:
             raise ConfigurationError(f"max_chars of a memory is a whole number from 1 on, not {self.max_chars!r}")
+        kept_for: object = self.keep_for
+        if kept_for is not None and not (isinstance(kept_for, timedelta) and kept_for > timedelta()):
+            raise ConfigurationError(
+                f"keep_for={self.keep_for!r} of a memory is longer than no time", hint="timedelta(days=365), say"
+            )
         if self.read_only and (
             writers := [s.name for s in self.strategies if s.writes or getattr(s, "by", "") == "model"]
         ):
@@ -104,6 +113,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
     def hooks(self, spec: AgentSpec) -> Hooks:
         return Hooks(
             on_request=self._shows, on_settle=None if self.read_only else self._settles, forget=self._forgets,
+            expire=self._expires,
             order={"request": SLOTS["request"]["MEMORY"], "settle": SLOTS["settle"]["MEMORY"]},
             bodies=(MemoryRecalled, MemoryKept),
             manifest={"memory": {self.name: [strategy.name for strategy in self.strategies]}}, alone=True,
@@ -129,14 +139,16 @@ class Memory(_Kept, frozen=True, kw_only=True):
 
     async def _recall(self, turn: Turn, request: Request) -> Recalled:
         seen = Recalling(
-            turn=turn, shelf=self.shelf, space=self.space(turn), query=said_in(turn), apart=shown_in(turn, request)
-        )
-        candidates, missed = list[Candidate](), ""
+            turn=turn, shelf=self.shelf, space=self.space(turn), query=said_in(turn)[:LONGEST],
+            apart=shown_in(turn, request), missed=[],
+        )  # fmt: skip
+        candidates, oldest = list[Candidate](), self._oldest(turn.now)
         for strategy in self.strategies:
             try:
-                candidates += await strategy.recall(seen)
+                candidates += [one for one in await strategy.recall(seen) if oldest is None or one.kept.at >= oldest]
             except StoreError as error:
-                missed = f"{strategy.name}: {error.code}"
+                seen.missed.append(f"{strategy.name}: {error.code}")
+        missed = "; ".join(seen.missed)
         shown, rejected, chars = _within(_once_each(candidates), self.max_chars)
         if shown or rejected or missed:
             served = tuple(
@@ -156,6 +168,8 @@ class Memory(_Kept, frozen=True, kw_only=True):
         if not heard.user and not heard.answer:
             return
         space, keys, dropped = self.space(turn), dict[str, tuple[str, ...]](), tuple[str, ...]()
+        if (oldest := self._oldest(turn.now)) is not None:
+            await self.shelf.expire(oldest, space)
         if any(strategy.messages for strategy in self.strategies):
             kept = _messages(turn, heard)
             await self.shelf.put(space, kept)
@@ -169,7 +183,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
                 turn.note(Noted(by=self.name, text=f"{strategy.name} learned nothing: {error.code}"))
                 continue
             if learned.kept or learned.drop:
-                await self.shelf.put(space, learned.kept, drop=learned.drop)
+                await self.shelf.put(space, learned.kept, drop=learned.drop, vectors=learned.vectors)
                 dropped += learned.drop
                 for one in learned.kept:
                     keys[one.kind] = (*keys.get(one.kind, ()), one.key)
@@ -180,16 +194,28 @@ class Memory(_Kept, frozen=True, kw_only=True):
         """What this turn said, as it was admitted and as it went out; without what features appended to answers."""
         said = [e.body for e in turn.entries if isinstance(e.body, TextSaid) and e.body.side == "assistant"]
         answer = "\n\n".join(body.text for body in said if body.text.strip())
+        owner = turn.session.owner
         return Heard(
-            turn=turn.id, session=turn.session.key.id, user=self._keepable(said_in(turn)), answer=self._keepable(answer)
-        )
+            turn=turn.id, session=turn.session.key.id, user=self._keepable(said_in(turn)),
+            answer=self._keepable(answer), people=() if owner in (None, self.space(turn).owner) else (owner,),
+        )  # fmt: skip
 
     def _keepable(self, text: str) -> str:
         kept = writable(self.redact(text) if self.redact is not None and text else text).strip()
         return kept if len(kept) <= LONGEST else kept[: LONGEST - 1] + "…"
 
+    # ---- letting go
+
+    def _oldest(self, now: datetime) -> datetime | None:
+        return None if self.keep_for is None else now - self.keep_for
+
     async def _forgets(self, what: Identity | SessionKey) -> None:
         await self.shelf.forget(what)
+
+    async def _expires(self, policy: Retention, now: datetime) -> None:
+        """What is older than this memory's own term, or than the turns that the policy leaves."""
+        if (age := policy.entries if self.keep_for is None else self.keep_for) is not None:
+            await self.shelf.expire(now - age, self.name)
 
 
 def said_in(turn: Turn) -> str:
@@ -218,7 +244,7 @@ def _messages(turn: Turn, heard: Heard) -> list[Kept]:
     return [
         Kept(
             key=f"message-{heard.turn}-{role}", kind="message", text=text, at=at, sessions=(heard.session,),
-            turn=heard.turn, role=role,
+            people=heard.people, turn=heard.turn, role=role,
         )
         for role, text in (("user", heard.user), ("assistant", heard.answer))
         if text
@@ -242,7 +268,8 @@ def _within(
     shown, rejected, chars = list[tuple[Candidate, str]](), list[Rejected](), 0
     for one in candidates:
         kept = one.kept
-        text = framed("memory", {"kind": kept.kind, "from": kept.role, "at": kept.at.date().isoformat()}, kept.text)
+        at = "" if kept.kind == "summary" else kept.at.date().isoformat()  # that of its oldest words would mislead
+        text = framed("memory", {"kind": kept.kind, "from": kept.role, "at": at}, kept.text)
         if chars + len(text) > budget:
             rejected.append(Rejected(kept.key, "over-budget", one.score))
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -11,8 +11,8 @@ from msgspec import Struct
 from onrecord.conversation.identity import Identity, SessionKey
 
 __all__ = (
-    "NOTHING_SHOWN", "Embedded", "Embedder", "Found", "Kept", "KeptKind", "Shelf", "Shown", "Space", "VectorIndex",
-    "fingerprint",
+    "NOTHING_SHOWN", "Embedded", "Embedder", "Found", "Kept", "KeptKind", "Near", "Shelf", "Shown", "Space", "Vector",
+    "VectorIndex", "fingerprint",
 )  # fmt: skip
 
 KeptKind = Literal["message", "summary", "fact", "episode"]
@@ -34,10 +34,11 @@ class Space(Struct, frozen=True, gc=False, kw_only=True):
 class Kept(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One thing that is remembered.
 
-    ``key`` names it in its space; another of this key takes its place. ``sessions`` are the ids of the sessions whose
-    words it is made of: forgetting one of them takes it along. ``turn`` is the turn that left it, ``role`` who said a
-    message; ``upto`` of a summary is the number of the newest message in it. ``n`` is given by the shelf, counts up,
-    and is never reused.
+    ``key`` names it in its space; another of this key takes its place. ``at`` is when the oldest of its words were
+    said. ``sessions`` are the ids of the sessions whose words it is made of, and ``people`` those of them whose space
+    it is not: forgetting one of them takes it along.
+    ``turn`` is the turn that left it, ``role`` who said a message; ``upto`` of a summary is the number of the newest
+    message in it. ``n`` is given by the shelf, counts up, and is never reused.
     """
 
     key: str
@@ -45,6 +46,7 @@ class Kept(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     text: str
     at: datetime
     sessions: tuple[str, ...] = ()
+    people: tuple[Identity, ...] = ()
     turn: str = ""
     role: str = ""
     upto: int = 0
@@ -74,12 +76,28 @@ class Shown(Struct, frozen=True, gc=False):
 NOTHING_SHOWN = Shown()
 
 
+class Vector(Struct, frozen=True, gc=False):
+    """What a text means to an embedder: ``of`` is its fingerprint, ``values`` float32 of length 1, little-endian."""
+
+    of: str
+    values: bytes
+
+
+class Near(Struct, frozen=True, gc=False):
+    """The vector of a question, and the least cosine that counts as near."""
+
+    vector: Vector
+    least: float = -1.0
+
+
 class Shelf(Protocol):
     """Where remembered things are kept. Safe to use by many turns at once; StoreError where it cannot be."""
 
-    async def put(self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = ()) -> None:
+    async def put(
+        self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = (), vectors: Mapping[str, Vector] = {}
+    ) -> None:
         """Lets go of the keys in ``drop``, then keeps these: all of it or nothing. One of a known key takes its place,
-        as the newest.
+        as the newest. ``vectors`` are those of texts among them, by key.
         """
         ...
 
@@ -92,14 +110,26 @@ class Shelf(Protocol):
         ...
 
     async def search(
-        self, space: Space, kind: KeptKind, text: str, /, *, limit: int, apart: Shown = NOTHING_SHOWN
-    ) -> list[Found]:
-        """Up to ``limit`` of a kind that share words with ``text``, the best first."""
+        self, space: Space, kind: KeptKind, text: str, /, *, limit: int, apart: Shown = NOTHING_SHOWN,
+        near: Near | None = None,
+    ) -> list[Found]:  # fmt: skip
+        """Up to ``limit`` of a kind that share words with ``text`` or are ``near`` it, the best first.
+
+        Only vectors of the same fingerprint are compared; with ``near`` scores lie between 0 and 1
+        (`onrecord.memory.ranking.both`).
+        """
         ...
 
     async def forget(self, what: SessionKey | Identity, /) -> int:
-        """Deletes what is made of this session's words, or all that is this person's, whatever the tenant of the
-        session. How many; nothing of them can be found afterwards, in files neither.
+        """Deletes what is made of this session's words, or all that is this person's and all that is made of their
+        words, whatever the tenant of the session. How many; nothing of them can be found afterwards, in files neither.
+        """
+        ...
+
+    async def expire(self, before: datetime, of: Space | str, /) -> int:
+        """Deletes what is older than an instant: in one space, or in all of the memory of this name. How many.
+
+        For a name it is as thorough as `forget`; in one space, which is asked turn by turn, it is as deleted rows are.
         """
         ...
 

@@ -33,6 +33,10 @@ HEADER = (
 )
 
 
+LONGEST_ASKED = 4000
+"""Characters of a question that are looked for."""
+
+
 class _From(Struct, frozen=True):
     corpus: Corpus | CorpusOf
 
@@ -97,7 +101,7 @@ class Retrieve(_From, frozen=True, kw_only=True):
         return replace(request, view=replace(request.view, spans=(*request.view.spans, message)))
 
     async def _recall(self, turn: Turn) -> Recalled:
-        query = said_in(turn) if self.query is None else self.query(turn)
+        query = (said_in(turn) if self.query is None else self.query(turn))[:LONGEST_ASKED]
         corpus = self.corpus if isinstance(self.corpus, Corpus) else self.corpus(turn)
         if corpus is None or not query.strip():
             return Recalled()

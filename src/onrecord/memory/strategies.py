@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
 from onrecord.conversation.content import Text
+from onrecord.conversation.identity import Identity
 from onrecord.conversation.messages import ContextMessage
 from onrecord.errors import ConfigurationError
-from onrecord.memory.ports import Kept, Shelf, Shown, Space
+from onrecord.memory.ports import Kept, Shelf, Shown, Space, Vector
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.models.request import Piece, Reading, Shape, View
@@ -36,22 +37,29 @@ WRITER = "memory"
 
 
 class Heard(Struct, frozen=True, kw_only=True):
-    """What was said in a turn that closed, as a memory may keep it: blank where nobody said anything."""
+    """What was said in a turn that closed, as a memory may keep it: blank where nobody said anything. ``people``: whose
+    words they are, where that is not whose memory it is.
+    """
 
     turn: str
     session: str
     user: str = ""
     answer: str = ""
+    people: tuple[Identity, ...] = ()
 
 
 class Recalling(Struct, frozen=True, kw_only=True):
-    """What a strategy looks something up with: the words of the turn's message, and what is shown without it."""
+    """What a strategy looks something up with: the words of the turn's message, and what is shown without it.
+
+    Into ``missed`` it writes what it could not do, for the record.
+    """
 
     turn: Turn
     shelf: Shelf
     space: Space
     query: str
     apart: Shown
+    missed: list[str]
 
 
 class Candidate(Struct, frozen=True):
@@ -62,10 +70,11 @@ class Candidate(Struct, frozen=True):
 
 
 class Learned(Struct, frozen=True, kw_only=True):
-    """What a strategy wants to be kept, and the keys that it wants to be let go of."""
+    """What a strategy wants to be kept, the keys that it wants to be let go of, and vectors of the former by key."""
 
     kept: tuple[Kept, ...] = ()
     drop: tuple[str, ...] = ()
+    vectors: Mapping[str, Vector] = {}
 
 
 NOTHING = Learned()
@@ -157,7 +166,9 @@ class Summary(Struct, frozen=True, kw_only=True):
         return [Candidate(one) for one in (*held, *newest)]
 
     async def learn(self, turn: Turn, shelf: Shelf, space: Space, heard: Heard, /) -> Learned:
-        held = await shelf.newest(space, "summary", limit=1)
+        # More than one where turns settled side by side: the newest counts, and all go with the next.
+        before = await shelf.newest(space, "summary", limit=self.size)
+        held = before[-1:]
         fresh = await shelf.newest(space, "message", limit=self.size * 4, after=held[0].upto if held else 0)
         if len(fresh) <= self.size:
             return NOTHING
@@ -170,11 +181,13 @@ class Summary(Struct, frozen=True, kw_only=True):
         if not text:
             return NOTHING
         sources = dict.fromkeys(id for one in (*held, *older) for id in one.sessions)
+        people = dict.fromkeys(who for one in (*held, *older) for who in one.people)
+        oldest = min(one.at for one in (*held, *older))
         made = Kept(
-            key=f"summary-{older[0].n}-{older[-1].n}", kind="summary", text=text, at=older[-1].at,
-            sessions=tuple(sources), turn=heard.turn, upto=older[-1].n,
+            key=f"summary-{older[0].n}-{older[-1].n}", kind="summary", text=text, at=oldest,
+            sessions=tuple(sources), people=tuple(people), turn=heard.turn, upto=older[-1].n,
         )  # fmt: skip
-        return Learned(kept=(made,), drop=tuple(one.key for one in held))
+        return Learned(kept=(made,), drop=tuple(one.key for one in before))
 
 
 SUMMARISE = (

@@ -11,6 +11,7 @@ LONGEST = 64
 """Letters of a word that count: what is longer is no word of anybody's."""
 
 _words = re.compile(r"[^\W_]+").findall
+_MARKS = frozenset({"Mn", "Mc"})
 # Written without spaces between words: Han, kana, Hangul, Thai, Lao, Khmer, Burmese.
 _dense = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 
@@ -19,14 +20,20 @@ def terms(text: str) -> list[str]:
     """The words of a text in order, each as often as it comes."""
     if text.isascii():
         return [word[:LONGEST] for word in _words(text.lower())]
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    plain = "".join(_plain(c) for c in decomposed if not unicodedata.combining(c))
     found: list[str] = []
-    for word in _words(unicodedata.normalize("NFC", plain)):
+    for word in unicodedata.normalize("NFC", plain).split():
         if word.isascii():
             found.append(word[:LONGEST])
         else:
             found += _parted(word)
     return found
+
+
+def _plain(c: str) -> str:
+    """A letter, a digit, or a vowel sign, which is part of its word; a blank in place of anything else."""
+    return c if c.isalnum() or unicodedata.category(c) in _MARKS else " "
 
 
 def _parted(word: str) -> list[str]:

@@ -1,103 +1,108 @@
 """SqliteShelf: what is remembered, in a file of its own, searched by SQLite's full text index.
 
-```
-kept   (n, tenant, owner, session, memory, key, kind, body)      unique(tenant, owner, session, memory, key)
-sources(n, tenant, session)                                      which sessions' words a thing is made of
-words  (space, terms)                                            full text; holds no text of its own, only an index
-```
-
-The index is fed the words of `onrecord.memory.terms`, so that a search finds the same here as in memory, in scripts
-without spaces too; and the digest of the space, so that a search reads no other space's.
+The tables stand in `onrecord.stores.sqlite_shelf_file`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.errors import ConfigurationError, MissingDependency, StoreError
+from onrecord.errors import ConfigurationError, StoreError
 from onrecord.jsonio import canonical, digest
-from onrecord.memory.ports import NOTHING_SHOWN, Found, Kept, KeptKind, Shown, Space
+from onrecord.memory.ports import NOTHING_SHOWN, Found, Kept, KeptKind, Near, Shown, Space, Vector
+from onrecord.memory.ranking import DEPTH, both, by_words, cosines
 from onrecord.memory.terms import terms
-from onrecord.stores.sqlite_codec import CellCodec
+from onrecord.stores.sqlite_codec import CellCodec, Cipher
 from onrecord.stores.sqlite_erase import SWEPT_AT_ONCE, sweep
-from onrecord.stores.sqlite_faults import damaged, unusable_path
+from onrecord.stores.sqlite_faults import damaged
 from onrecord.stores.sqlite_file import SqliteFile, transaction
-from onrecord.stores.sqlite_schema import BUSY_S, write_ahead
+from onrecord.stores.sqlite_leases import micros
+from onrecord.stores.sqlite_shelf_file import SHELF_ID, open_shelf
 
 if TYPE_CHECKING:
     import sqlite3
 
 __all__ = ("SHELF_ID", "SqliteShelf")
 
-SHELF_ID = 0x6F6E726D
-"""Marks a SQLite file as a shelf of this library: ``onrm`` in ASCII."""
+MOST_READ = 2000
+"""Texts that a search in a sealed shelf reads, the newest first: it has no index to ask."""
 
-_VERSION = 1
+MOST_COMPARED = 10_000
+"""Vectors that a search compares, the newest first."""
+
 _ASKED = 40
 """Words of a question that are looked for; further ones are left out."""
 
-_SCHEMA = (
-    """create table kept(
-        n integer primary key autoincrement, tenant text not null, owner text not null, session text not null,
-        memory text not null, key text not null, kind text not null, body blob not null,
-        unique(tenant, owner, session, memory, key))""",
-    "create index kept_of on kept(tenant, owner, session, memory, kind, n)",
-    "create index kept_by on kept(owner) where owner<>''",
-    """create table sources(
-        n integer not null, tenant text not null, session text not null, primary key(n, session)) without rowid""",
-    "create index sources_of on sources(tenant, session)",
-    "create virtual table words using fts5(space, terms, content='', tokenize='unicode61 remove_diacritics 0')",
-)
-_IN = "tenant=? and owner=? and session=? and memory=?"
+_KeyOf = Callable[[str], str]
+
+_IN = "k.tenant=? and k.owner=? and k.session=? and k.memory=?"
 
 
 class SqliteShelf:
     """A `Shelf` in the SQLite file at ``path``, opened on first use and made when there is none.
 
     It is a file of its own, beside that of a `SqliteStore`. Several event loops, threads and processes may use it at
-    once. `forget` rewrites it, so that nothing of what was deleted is left in it or in its log. It holds texts as they
-    are: what must not be readable there is left out by `Memory`'s ``redact``.
+    once. `forget` rewrites it, so that nothing of what was deleted is left in it or in its log.
+
+    ``cipher`` seals texts and vectors, as a store's cells are sealed; whose they are, their kinds and times stay
+    readable. A full text index would tell the words of what is sealed, so a sealed shelf has none: a search reads the
+    newest 2,000 texts of its space instead, in some tens of milliseconds. StoreError (``store-key``) when the file
+    was written with another cipher, or with none.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, cipher: Cipher | None = None) -> None:
         name = os.fspath(path)
         if not name or name == ":memory:" or name.startswith("file:") or "\0" in name:
             raise ConfigurationError(
                 f"{name!r} does not name a file", hint="give a path; for a shelf in memory use PlainShelf()"
             )
-        self._file = SqliteFile(CellCodec(os.path.abspath(name)), "normal", _open)  # noqa: PTH100 - keeps symbolic links
+        codec = CellCodec(os.path.abspath(name), cipher)  # noqa: PTH100 - keeps symbolic links
+        self._file, self._cells = SqliteFile(codec, "normal", open_shelf), _Cells(codec)
 
-    async def put(self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = ()) -> None:
-        told = [(one, msgspec.json.encode(one), _terms_of(one)) for one in kept]
-        if told or drop:
-            await self._file.run(partial(_put, space, told, tuple(drop)))
+    async def put(
+        self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = (), vectors: Mapping[str, Vector] = {}
+    ) -> None:
+        told, dropped = tuple(kept), tuple(drop)
+        if told or dropped:
+            await self._file.run(partial(self._cells.put, space, told, dropped, dict(vectors)))
 
     async def newest(
         self, space: Space, kind: KeptKind, /, *, limit: int, after: int = 0, apart: Shown = NOTHING_SHOWN
     ) -> list[Kept]:
         if limit < 1:
             return []
-        return await self._file.run(partial(self._newest, space, kind, limit, after, apart))
+        return await self._file.run(partial(self._cells.newest, space, kind, limit, after, apart))
 
     async def search(
-        self, space: Space, kind: KeptKind, text: str, /, *, limit: int, apart: Shown = NOTHING_SHOWN
-    ) -> list[Found]:
+        self, space: Space, kind: KeptKind, text: str, /, *, limit: int, apart: Shown = NOTHING_SHOWN,
+        near: Near | None = None,
+    ) -> list[Found]:  # fmt: skip
         asked = list(dict.fromkeys(terms(text)))[:_ASKED]
-        if limit < 1 or not asked:
+        if limit < 1 or not (asked or near):
             return []
-        return await self._file.run(partial(self._search, space, kind, asked, limit, apart))
+        return await self._file.run(partial(self._cells.search, space, kind, asked, limit, apart, near))
 
     async def forget(self, what: SessionKey | Identity, /) -> int:
         """See `Shelf.forget`. StoreError (``store-unswept``) where others kept the file in use: it is deleted, and
         what is left of it in the file goes with the next `forget`.
         """
-        gone = await self._file.run(partial(_forget, what))
+        return await self._swept(await self._file.run(partial(self._cells.forget, what)))
+
+    async def expire(self, before: datetime, of: Space | str, /) -> int:
+        """See `Shelf.expire`. For a memory's name the file is rewritten as by `forget`, which raises the same."""
+        gone = await self._file.run(partial(self._cells.expire, before, of))
+        return await self._swept(gone) if gone and isinstance(of, str) else gone
+
+    async def _swept(self, gone: int) -> int:
         remains = await self._file.run(partial(sweep, limit=SWEPT_AT_ONCE))
         if gone and remains:
             raise StoreError(
@@ -117,33 +122,49 @@ class SqliteShelf:
     def __repr__(self) -> str:
         return f"SqliteShelf({self._file.path!r})"
 
-    # ---- in the file's thread
 
-    def _newest(
+# ---- in the file's thread --------------------------------------------------------------------------------------------
+
+
+class _Reading:
+    """What is read with a connection, in the file's thread."""
+
+    def __init__(self, codec: CellCodec) -> None:
+        self.codec, self.sealed = codec, codec.cipher is not None
+
+    def newest(
         self, space: Space, kind: KeptKind, limit: int, after: int, apart: Shown, connection: sqlite3.Connection
     ) -> list[Kept]:
-        sql = f"select n, body from kept where {_IN} and kind=? and n>? order by n desc"  # noqa: S608 - our own text
-        cursor, found = connection.execute(sql, (*_named(space), kind, after)), list[Kept]()
-        for row in cursor:
-            one = self._read(row)
-            if not apart.covers(one):
-                found.append(one)
-                if len(found) == limit:
-                    break
-        cursor.close()
-        return found[::-1]
+        sql = f"select n, body from kept k where {_IN} and kind=? and n>? order by n desc"  # noqa: S608 - our own text
+        rows = connection.execute(sql, (*_named(space), kind, after))
+        return self._apart(space, rows, limit, apart)[::-1]
 
-    def _search(
+    def search(
+        self, space: Space, kind: KeptKind, asked: list[str], limit: int, apart: Shown, near: Near | None,
+        connection: sqlite3.Connection,
+    ) -> list[Found]:  # fmt: skip
+        most = limit if near is None else max(limit, DEPTH)
+        find = self._read_through if self.sealed else self._matching
+        words = find(space, kind, asked, most, apart, connection) if asked else []
+        held = {one.kept.n: one.kept for one in words}
+        if near is None:
+            return words
+        close = dict[int, float]()
+        for one in self._near(space, kind, near, most, apart, connection):
+            held[one.kept.n], close[one.kept.n] = one.kept, one.score
+        ranked = both({one.kept.n: one.score for one in words}, close)
+        return [Found(held[n], score) for n, score in ranked[:limit]]
+
+    def _matching(
         self, space: Space, kind: KeptKind, asked: list[str], limit: int, apart: Shown, connection: sqlite3.Connection
     ) -> list[Found]:
-        words = " OR ".join(f'"{word}"' for word in asked)
-        match = f"space : {_space_word(space, kind)} AND terms : ({words})"
-        sql = f"""select k.n, k.body, bm25(words, 0.0, 1.0) from words join kept k on k.n=words.rowid
-            where words match ? and k.kind=? and {_IN.replace("session=", "k.session=")}
-            order by bm25(words, 0.0, 1.0), k.n desc"""  # noqa: S608 - our own text; words are letters and digits
+        match = " OR ".join(f'"{word}"' for word in _indexed(_named(space), kind, asked))
+        sql = f"""select k.n, k.body, bm25(words) from words join kept k on k.n=words.rowid
+            where words match ? and k.kind=? and {_IN}
+            order by bm25(words), k.n desc"""  # noqa: S608 - our own text; words are letters and digits
         cursor, found = connection.execute(sql, (match, kind, *_named(space))), list[Found]()
         for n, body, score in cursor:
-            one = self._read((n, body))
+            one = self._read(space, n, body)
             if not apart.covers(one):
                 found.append(Found(one, -score))
                 if len(found) == limit:
@@ -151,12 +172,149 @@ class SqliteShelf:
         cursor.close()
         return found
 
-    def _read(self, row: tuple[int, bytes]) -> Kept:
-        n, body = row
+    def _read_through(
+        self, space: Space, kind: KeptKind, asked: list[str], limit: int, apart: Shown, connection: sqlite3.Connection
+    ) -> list[Found]:
+        held = {one.n: one for one in self.newest(space, kind, MOST_READ, 0, apart, connection)}
+        scores = by_words(((n, one.text) for n, one in held.items()), asked)
+        ranked = sorted(scores.items(), key=lambda one: (-one[1], -one[0]))
+        return [Found(held[n], score) for n, score in ranked[:limit]]
+
+    def _near(
+        self, space: Space, kind: KeptKind, near: Near, limit: int, apart: Shown, connection: sqlite3.Connection
+    ) -> list[Found]:
+        sql = f"""select k.n, k.body, v.body from kept k join vectors v on v.n=k.n
+            where {_IN} and k.kind=? and v.model=? order by k.n desc limit ?"""  # noqa: S608 - our own text
+        rows = connection.execute(sql, (*_named(space), kind, near.vector.of, MOST_COMPARED)).fetchall()
+        vectors = [self.codec.open(vector, "vector", n, *_named(space)) for n, _, vector in rows]
+        scored = sorted(
+            zip(cosines(near.vector.values, vectors), rows, strict=True), key=lambda one: (-one[0], -one[1][0])
+        )
+        found = list[Found]()
+        for cosine, (n, body, _) in scored:
+            if cosine < near.least or len(found) == limit:
+                break
+            one = self._read(space, n, body)
+            if not apart.covers(one):
+                found.append(Found(one, cosine))
+        return found
+
+    def _apart(self, space: Space, rows: Iterable[tuple[int, bytes]], limit: int, apart: Shown) -> list[Kept]:
+        """The first ones that are not shown anyway."""
+        found = list[Kept]()
+        for n, body in rows:
+            one = self._read(space, n, body)
+            if not apart.covers(one):
+                found.append(one)
+                if len(found) == limit:
+                    break
+        return found
+
+    def _read(self, space: Space, n: int, body: bytes) -> Kept:
         try:
-            return msgspec.structs.replace(msgspec.json.decode(body, type=Kept), n=n)
+            return msgspec.structs.replace(self._opened(_named(space), body), n=n)
         except msgspec.DecodeError:
-            raise damaged(self._file.path, f"what is kept at {n} does not decode") from None
+            raise damaged(self.codec.path, f"what is kept at {n} does not decode") from None
+
+    def _opened(self, named: Sequence[str], body: bytes) -> Kept:
+        return msgspec.json.decode(self.codec.open(body, "kept", *named), type=Kept)
+
+
+class _Cells(_Reading):
+    """What is done with a connection, in the file's thread."""
+
+    def put(
+        self, space: Space, kept: Sequence[Kept], drop: Sequence[str], vectors: Mapping[str, Vector],
+        connection: sqlite3.Connection,
+    ) -> None:  # fmt: skip
+        named = _named(space)
+        find = f"select n, body from kept k where {_IN} and key=?"  # noqa: S608 - our own text
+        insert = "insert into kept(tenant, owner, session, memory, key, kind, at, body) values(?, ?, ?, ?, ?, ?, ?, ?)"
+        with transaction(connection):
+            key_of = self._keys(connection)
+            for key in (*drop, *(one.key for one in kept)):
+                self._delete(connection, connection.execute(find, (*named, key_of(key))).fetchall())
+            for one in kept:
+                body = self.codec.seal(msgspec.json.encode(one), "kept", *named)
+                n = connection.execute(insert, (*named, key_of(one.key), one.kind, micros(one.at), body)).lastrowid
+                connection.executemany(
+                    "insert into sources values(?, ?, ?)", [(n, space.tenant, id) for id in dict.fromkeys(one.sessions)]
+                )
+                connection.executemany(
+                    "insert into people values(?, ?)", [(n, _owner(who)) for who in dict.fromkeys(one.people)]
+                )
+                if n is not None and (vector := vectors.get(one.key)) is not None:
+                    values = self.codec.seal(vector.values, "vector", n, *named)
+                    connection.execute("insert into vectors values(?, ?, ?)", (n, vector.of, values))
+                self._index(connection, n, named, one)
+
+    def _keys(self, connection: sqlite3.Connection) -> _KeyOf:
+        """How keys are written: in a sealed file as digests that only its cipher can make, since they may be guessed
+        (that of a fact is a digest of what it is about).
+        """
+        if not self.sealed:
+            return str
+        held = connection.execute("select secret from secrets").fetchone()
+        if held is None:
+            secret = os.urandom(32)
+            connection.execute("insert into secrets values(?)", (self.codec.seal(secret, "secret"),))
+        else:
+            secret = self.codec.open(held[0], "secret")
+        return lambda key: blake2b(key.encode(), key=secret, digest_size=16).hexdigest()
+
+    def _index(self, connection: sqlite3.Connection, n: int | None, named: Sequence[str], one: Kept) -> None:
+        if not self.sealed and (words := _terms_of(named, one)):
+            connection.execute("insert into words(rowid, terms) values(?, ?)", (n, words))
+
+    def _delete(self, connection: sqlite3.Connection, rows: Sequence[tuple[int, bytes]]) -> None:
+        whole = True
+        for n, body in rows:
+            whole = (self.sealed or self._unindex(connection, n, body)) and whole
+            for table in ("kept", "sources", "people", "vectors"):
+                connection.execute(f"delete from {table} where n=?", (n,))  # noqa: S608 - our own names
+        if not whole:  # what is damaged cannot say which words of the index were its
+            connection.execute("insert into words(words) values('delete-all')")
+            for n, named, one in self._readable(connection):
+                self._index(connection, n, named, one)
+
+    def _unindex(self, connection: sqlite3.Connection, n: int, body: bytes) -> bool:
+        try:
+            one = self._opened((), body)
+        except msgspec.DecodeError:
+            return False
+        place = "select tenant, owner, session, memory from kept where n=?"
+        if words := _terms_of(connection.execute(place, (n,)).fetchone(), one):
+            connection.execute("insert into words(words, rowid, terms) values('delete', ?, ?)", (n, words))
+        return True
+
+    def _readable(self, connection: sqlite3.Connection) -> Iterator[tuple[int, Sequence[str], Kept]]:
+        for n, body, *named in connection.execute(
+            "select n, body, tenant, owner, session, memory from kept"
+        ).fetchall():
+            with suppress(msgspec.DecodeError):
+                yield n, named, self._opened(named, body)
+
+    def forget(self, what: SessionKey | Identity, connection: sqlite3.Connection) -> int:
+        if isinstance(what, Identity):
+            who = _owner(what)
+            return self._gone(connection, "owner=? or n in (select n from people where person=?)", (who, who))
+        which = "n in (select n from sources where tenant=? and session=?)"
+        return self._gone(connection, which, (what.tenant, what.id))
+
+    def expire(self, before: datetime, of: Space | str, connection: sqlite3.Connection) -> int:
+        at = micros(before)
+        if isinstance(of, str):
+            return self._gone(connection, "memory=? and at<?", (of, at))
+        return self._gone(connection, f"{_IN} and at<?", (*_named(of), at))
+
+    def _gone(self, connection: sqlite3.Connection, which: str, given: tuple[str | int, ...]) -> int:
+        with transaction(connection):
+            sql = f"select n, body from kept k where {which}"  # noqa: S608 - our own text
+            rows = connection.execute(sql, given).fetchall()
+            self._delete(connection, rows)
+            if rows and not self.sealed:  # one segment, in which nothing stands for what is gone
+                connection.execute("insert into words(words) values('optimize')")
+        return len(rows)
 
 
 def _named(space: Space) -> tuple[str, str, str, str]:
@@ -167,116 +325,13 @@ def _owner(owner: Identity | None) -> str:
     return "" if owner is None else canonical(owner).decode()
 
 
-def _space_word(space: Space, kind: str) -> str:
-    """One word for a space and a kind, for the index."""
-    return "x" + digest(canonical([*_named(space), kind]))
+def _terms_of(named: Sequence[str], one: Kept) -> str:
+    return " ".join(_indexed(named, one.kind, terms(one.text))) if one.kind == "episode" else ""
 
 
-def _terms_of(one: Kept) -> str:
-    return " ".join(terms(one.text)) if one.kind == "episode" else ""
-
-
-def _put(
-    space: Space, told: Sequence[tuple[Kept, bytes, str]], drop: Sequence[str], connection: sqlite3.Connection
-) -> None:
-    find = f"select n, body from kept where {_IN} and key=?"  # noqa: S608 - our own text
-    insert = "insert into kept(tenant, owner, session, memory, key, kind, body) values(?, ?, ?, ?, ?, ?, ?)"
-    with transaction(connection):
-        for key in (*drop, *(one.key for one, _, _ in told)):
-            _delete(connection, connection.execute(find, (*_named(space), key)).fetchall())
-        for one, body, words in told:
-            n = connection.execute(insert, (*_named(space), one.key, one.kind, body)).lastrowid
-            connection.executemany(
-                "insert into sources values(?, ?, ?)", [(n, space.tenant, id) for id in dict.fromkeys(one.sessions)]
-            )
-            if words:
-                word = _space_word(space, one.kind)
-                connection.execute("insert into words(rowid, space, terms) values(?, ?, ?)", (n, word, words))
-
-
-def _delete(connection: sqlite3.Connection, rows: Sequence[tuple[int, bytes]]) -> None:
-    for n, body in rows:
-        one = msgspec.json.decode(body, type=Kept)
-        if words := _terms_of(one):
-            place = "select tenant, owner, session, memory from kept where n=?"
-            word = "x" + digest(canonical([*connection.execute(place, (n,)).fetchone(), one.kind]))
-            sql = "insert into words(words, rowid, space, terms) values('delete', ?, ?, ?)"
-            connection.execute(sql, (n, word, words))
-        connection.execute("delete from kept where n=?", (n,))
-        connection.execute("delete from sources where n=?", (n,))
-
-
-def _forget(what: SessionKey | Identity, connection: sqlite3.Connection) -> int:
-    with transaction(connection):
-        if isinstance(what, Identity):
-            rows = connection.execute("select n, body from kept where owner=?", (_owner(what),)).fetchall()
-        else:
-            sql = "select n, body from kept where n in (select n from sources where tenant=? and session=?)"
-            rows = connection.execute(sql, (what.tenant, what.id)).fetchall()
-        _delete(connection, rows)
-        if rows:  # one segment, in which nothing stands for what is gone
-            connection.execute("insert into words(words) values('optimize')")
-    return len(rows)
-
-
-# ---- opening ---------------------------------------------------------------------------------------------------------
-
-
-def _open(path: str, synchronous: str, codec: CellCodec) -> tuple[sqlite3.Connection, bool]:
-    import sqlite3
-
-    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
-    try:
-        _recognise(connection, path)
-        write_ahead(connection)
-        connection.execute(f"pragma synchronous={synchronous}")
-        connection.execute("pragma secure_delete=on")  # what is deleted is overwritten at once
-    except BaseException as error:
-        connection.close()
-        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            raise _foreign(path, "is not a SQLite file") from None
-        raise
-    return connection, False
-
-
-def _recognise(connection: sqlite3.Connection, path: str) -> None:
-    """Makes the tables of a new file, or checks whose an old one is. Nothing is written to one of somebody else."""
-
-    def number(what: str) -> Any:
-        return connection.execute(what).fetchone()[0]
-
-    if not number("pragma application_id") and not number("select count(*) from sqlite_master"):
-        with transaction(connection):
-            if not number("select count(*) from sqlite_master"):  # else another process was faster
-                _make(connection)
-    if number("pragma application_id") != SHELF_ID:
-        raise _foreign(path, "belongs to another application")
-    if number("pragma user_version") != _VERSION:
-        raise StoreError(
-            f"the shelf {path!r} has a schema that this version of onrecord does not know",
-            code="store-newer", hint="a newer onrecord wrote it: update onrecord; the file was not touched",
-        )  # fmt: skip
-
-
-def _make(connection: sqlite3.Connection) -> None:
-    import sqlite3
-
-    connection.execute(f"pragma application_id={SHELF_ID}")
-    for sql in _SCHEMA:
-        try:
-            connection.execute(sql)
-        except sqlite3.OperationalError as error:
-            if "fts5" not in str(error):
-                raise
-            raise MissingDependency(
-                "this Python's SQLite was built without its full text index FTS5",
-                hint="install a Python that has it, or keep memories in PlainShelf()",
-            ) from None
-    connection.execute(f"pragma user_version={_VERSION}")
-
-
-def _foreign(path: str, what: str) -> StoreError:
-    better = unusable_path(path)
-    return better or StoreError(
-        f"the file {path!r} {what}; it was not touched", code="store-foreign", hint="give the shelf a file of its own"
-    )
+def _indexed(named: Sequence[str], kind: str, words: Iterable[str]) -> Iterator[str]:
+    """Words as the index holds them: each space has its own, so that a search neither reads those of others nor is
+    ranked by how often others use them.
+    """
+    mine = f"x{digest(canonical([*named, kind]))[:12]}"
+    return (mine + word for word in words)

@@ -88,6 +88,12 @@ class ToolContext(Protocol[C_co]):
         """Adds to the data patch of this call."""
         ...
 
+    def progress(self, message: str = "", /) -> None:
+        """Tells live readers how far the call is, in words or only that it goes on. It stands on no record, costs
+        nothing where nobody reads along, and never raises.
+        """
+        ...
+
     async def ask(self, ask: Ask, /) -> Answered:
         """Asks a person. The handler is left here and run again when the answer is in."""
         ...

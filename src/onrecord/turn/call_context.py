@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -11,8 +14,10 @@ import msgspec
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.conversation.messages import ToolCall, Unit
+from onrecord.conversation.outgoing import ProgressDelta
+from onrecord.conversation.short import cut
 from onrecord.errors import UsageError
-from onrecord.jsonio import Json
+from onrecord.jsonio import Json, writable
 from onrecord.session.session import Session
 from onrecord.tools.tool import ToolContext
 from onrecord.turn.askable import is_askable
@@ -23,6 +28,9 @@ from onrecord.turn.turn import Turn
 __all__ = ("CallContext",)
 
 T = TypeVar("T")
+
+LONGEST_PROGRESS = 500
+"""Characters of what a call says of its progress."""
 
 
 def answer_name(key: str, place: int) -> str:
@@ -51,7 +59,9 @@ class CallContext:
 
     __slots__ = (
         "_answers",
+        "_loop",
         "_scope",
+        "_thread",
         "asked",
         "asked_by",
         "call",
@@ -71,6 +81,7 @@ class CallContext:
         self.kept_child: Session | None = None
         self.over = False
         self._answers = 0
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
     @property
     def context(self) -> Any:
@@ -107,6 +118,18 @@ class CallContext:
     def set(self, patch: Mapping[str, Json], /) -> None:
         self._check_running()
         self.patch.update(patch)
+
+    def progress(self, message: str = "", /) -> None:
+        if self.turn.emit is None or self.over:
+            return
+        given: object = message
+        words = cut(writable(given), LONGEST_PROGRESS) if isinstance(given, str) else ""
+        told = ProgressDelta(id=self.call.id, name=self.call.name, message=words)
+        if threading.get_ident() == self._thread:
+            self.turn.emit(told)
+            return
+        with suppress(RuntimeError):  # a loop that is closed has nobody left who reads
+            self._loop.call_soon_threadsafe(self.turn.emit, told)
 
     def _check_running(self) -> None:
         if self.over:

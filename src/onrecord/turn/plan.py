@@ -17,10 +17,11 @@ from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset
 from onrecord.turn.agent_spec import AgentSpec
-from onrecord.turn.below import Below, Forget
+from onrecord.turn.below import Expire, Forget
 from onrecord.turn.conflicts import check_single
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
+from onrecord.turn.letting_go import letting_go
 from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Guard, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
 
@@ -102,6 +103,7 @@ class Plan:
         self.conditional: tuple[Instruction, ...] = ()
         self.declared: tuple[Instruction, ...] = ()  # all of them, in the order in which requests show them
         self.forget: tuple[Forget, ...] = ()
+        self.expire: tuple[Expire, ...] = ()
         self.guards: tuple[tuple[str, Guard], ...] = ()
         self.features: tuple[str, ...] = ()
         self.active: tuple[Callable[[Any], frozenset[str]], ...] = ()
@@ -355,11 +357,4 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.guards = tuple((name, h.guard) for name, h in mounted if h.guard is not None)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
-    _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None])
-
-
-def _mount_forgets(plan: Plan, own: Iterable[Forget]) -> None:
-    traits = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
-    for name, forget in (*own, *(one for trait in traits for one in trait.forget)):
-        if all(forget != known for _, known in plan.forget):  # a feature may stand in several agents
-            plan.forget = (*plan.forget, (name, forget))
+    plan.forget, plan.expire = letting_go(mounted, plan.tools.values())

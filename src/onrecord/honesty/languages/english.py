@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("ANOTHER_REPLIED", "IN_FULL", "STATUS", "TEMPLATES", "WORDS")
+__all__ = ("ANOTHER_REPLIED", "IN_FULL", "STATUS", "TEMPLATES", "WHY", "WORDS")
 
 STATUS: Final = {
     "idle": "I am thinking…",
     "streaming": "{{partial}}",
     "tool": "I am using {{tool_name}}…",
+    "tool.progress": "{{progress_message}}",
+    "tool.progress.generic": "I am still using {{tool_name}}… ({{progress_count}})",
     "paused": "I am waiting for an answer: {{question}}",
     "paused.elsewhere": "I am waiting for somebody to decide.",
 }
@@ -170,10 +172,38 @@ IN_FULL: Final = {
 ANOTHER_REPLIED: Final = {"model.replied": "{{replied_by}} replied in its place {{reply}}."}
 """Of a reply that another model gave than the one that was asked."""
 
+WHY: Final = {
+    "title": "Why",
+    "asked": "{model} was asked",
+    "asked.again": "{model} was asked again",
+    "wrap_up": " for a last answer without tools",
+    "judge": " silently, to judge",
+    "consult": " silently",
+    "with": ", now with what came of {tools}",
+    "erased": "a text that was erased",
+    "missing": "a text that is not in this record",
+    "inserted": "inserted",
+    "as before": "as before",
+    "history": "history: {count} unit",
+    "history.many": "history: {count} units",
+    "history.of": "history: {count} unit of {units}",
+    "history.of.many": "history: {count} units of {units}",
+    "history.erased": "history: erased, at least in part",
+    "swaps": "{count} tool result shown otherwise than it came",
+    "swaps.many": "{count} tool results shown otherwise than they came",
+    "left out": "left out: {what}",
+    "offers": "tools it could call: {names}",
+    "choice": "tool choice: {choice}",
+}
+"""What is told of a request, piece by piece; ``.many`` is of a count other than one."""
+
 WORDS: Final = {
     "the agent": "the agent",
     "the model": "the model",
     "the application": "the application",
+    "with a call": "with a call: ",
+    "with calls": "with calls: ",
+    "nothing": "nothing",
     "moment.input": "the message",
     "moment.request": "the request",
     "moment.text": "the text",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("STATUS", "TEMPLATES", "WORDS")
+__all__ = ("ANOTHER_REPLIED", "IN_FULL", "STATUS", "TEMPLATES", "WHY", "WORDS")
 
 STATUS: Final = {
     "idle": "Estou pensando…",
     "streaming": "{{partial}}",
     "tool": "Estou usando {{tool_name}}…",
+    "tool.progress": "{{progress_message}}",
+    "tool.progress.generic": "Ainda estou usando {{tool_name}}… ({{progress_count}})",
     "paused": "Estou esperando uma resposta: {{question}}",
     "paused.elsewhere": "Estou esperando que alguém decida.",
 }
@@ -134,10 +136,76 @@ TEMPLATES: Final = {
     "memory.kept": "{{feature}} tomou nota.",
 }
 
+IN_FULL: Final = {
+    "turn.opened": "Começou um turno de {{agent}}.",
+    "turn.input.said": "Uma pessoa disse {{came_in}}.",
+    "turn.input.happened": "Chegou um evento, {{name}}{{detail}}.",
+    "turn.input.started": "{{name}} foi iniciado manualmente{{detail}}.",
+    "turn.input.woke": "Chegou a hora de um lembrete, {{key}}{{detail}}.",
+    "turn.paused": "{{by}} perguntou a uma pessoa: “{{question}}”",
+    "turn.resumed": "A pessoa respondeu {{value}}{{noted}}.",
+    "turn.resumed.approved": "A pessoa disse que sim{{noted}}.",
+    "turn.resumed.declined": "A pessoa disse que não{{noted}}.",
+    "turn.interrupted": "O turno foi interrompido: {{cause}}.",
+    "turn.failed": "O turno falhou: {{error}} ({{code}}).",
+    "turn.closed": TEMPLATES["turn.closed"],
+    "model.attempted": "{{model}} falhou na tentativa {{attempt}} ({{error}}); a próxima vem depois de {{wait}} s.",
+    "model.replied": "Ele respondeu {{reply}}.",
+    "round.settled": "A resposta passou a ser {{reply}}.",
+    "tool.started": "{{call}} foi executado.",
+    "tool.returned": "{{tool_name}}, {{status}}: {{result}}",
+    "tool.returned.returned": "{{tool_name}} devolveu {{result}}",
+    "tool.returned.failed": "{{tool_name}} falhou com {{result}}",
+    "tool.returned.denied": "{{tool_name}} foi negado; o modelo leu {{result}}",
+    "tool.returned.absent": "{{tool_name}} não existe, ou não encontrou nada: {{result}}",
+    "tool.returned.invalid": "{{tool_name}} não foi executado, porque os argumentos estão errados: {{result}}",
+    "tool.returned.not_run": "{{tool_name}} não foi executado: {{result}}",
+    "tool.returned.partial": "{{tool_name}} devolveu parte: {{result}}",
+    "tool.returned.cancelled": "{{tool_name}} foi cancelado: {{result}}",
+    **{
+        key: f"{template.removesuffix('.')}{{{{because}}}}."
+        for key, template in TEMPLATES.items()
+        if key.startswith("verdict")
+    },
+    "said": "Isto foi dito: “{{text}}”",
+    "said.verbatim": "Foi dita uma frase que nenhum modelo escreveu: “{{text}}”",
+    "context.added": "Contexto novo, de {{writer}}: {{text}}.",
+    "erased": "O que estava aqui ({{was}}) foi apagado{{because}}.",
+}
+
+ANOTHER_REPLIED: Final = {"model.replied": "{{replied_by}} respondeu no lugar dele {{reply}}."}
+
+WHY: Final = {
+    "title": "Por que",
+    "asked": "{model} foi consultado",
+    "asked.again": "{model} foi consultado de novo",
+    "wrap_up": " para uma última resposta, sem ferramentas",
+    "judge": " em silêncio, para avaliar",
+    "consult": " em silêncio",
+    "with": ", agora com o que veio de {tools}",
+    "erased": "um texto que foi apagado",
+    "missing": "um texto que não está neste registro",
+    "inserted": "inserido",
+    "as before": "como antes",
+    "history": "histórico: {count} unidade",
+    "history.many": "histórico: {count} unidades",
+    "history.of": "histórico: {count} unidade de {units}",
+    "history.of.many": "histórico: {count} unidades de {units}",
+    "history.erased": "histórico: apagado, ao menos em parte",
+    "swaps": "{count} resultado de ferramenta mostrado de outra forma do que veio",
+    "swaps.many": "{count} resultados de ferramentas mostrados de outra forma do que vieram",
+    "left out": "deixado de fora: {what}",
+    "offers": "ferramentas que podia chamar: {names}",
+    "choice": "escolha de ferramenta: {choice}",
+}
+
 WORDS: Final = {
     "the agent": "o agente",
     "the model": "o modelo",
     "the application": "a aplicação",
+    "with a call": "com uma chamada: ",
+    "with calls": "com chamadas: ",
+    "nothing": "nada",
     "moment.input": "a mensagem",
     "moment.request": "o pedido",
     "moment.text": "o texto",

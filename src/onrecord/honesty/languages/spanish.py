@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("STATUS", "TEMPLATES", "WORDS")
+__all__ = ("ANOTHER_REPLIED", "IN_FULL", "STATUS", "TEMPLATES", "WHY", "WORDS")
 
 STATUS: Final = {
     "idle": "Estoy pensando…",
     "streaming": "{{partial}}",
     "tool": "Estoy usando {{tool_name}}…",
+    "tool.progress": "{{progress_message}}",
+    "tool.progress.generic": "Sigo usando {{tool_name}}… ({{progress_count}})",
     "paused": "Estoy esperando una respuesta: {{question}}",
     "paused.elsewhere": "Estoy esperando a que alguien decida.",
 }
@@ -134,10 +136,76 @@ TEMPLATES: Final = {
     "memory.kept": "{{feature}} tomó nota.",
 }
 
+IN_FULL: Final = {
+    "turn.opened": "Empezó un turno de {{agent}}.",
+    "turn.input.said": "Una persona dijo {{came_in}}.",
+    "turn.input.happened": "Llegó un evento, {{name}}{{detail}}.",
+    "turn.input.started": "{{name}} se inició a mano{{detail}}.",
+    "turn.input.woke": "Llegó la hora de un aviso, {{key}}{{detail}}.",
+    "turn.paused": "{{by}} preguntó a una persona: “{{question}}”",
+    "turn.resumed": "La persona respondió {{value}}{{noted}}.",
+    "turn.resumed.approved": "La persona dijo que sí{{noted}}.",
+    "turn.resumed.declined": "La persona dijo que no{{noted}}.",
+    "turn.interrupted": "El turno fue interrumpido: {{cause}}.",
+    "turn.failed": "El turno falló: {{error}} ({{code}}).",
+    "turn.closed": TEMPLATES["turn.closed"],
+    "model.attempted": "{{model}} falló en el intento {{attempt}} ({{error}}); el siguiente viene tras {{wait}} s.",
+    "model.replied": "Respondió {{reply}}.",
+    "round.settled": "La respuesta pasó a ser {{reply}}.",
+    "tool.started": "Se ejecutó {{call}}.",
+    "tool.returned": "{{tool_name}}, {{status}}: {{result}}",
+    "tool.returned.returned": "{{tool_name}} devolvió {{result}}",
+    "tool.returned.failed": "{{tool_name}} falló con {{result}}",
+    "tool.returned.denied": "Se negó {{tool_name}}; el modelo leyó {{result}}",
+    "tool.returned.absent": "{{tool_name}} no existe, o no encontró nada: {{result}}",
+    "tool.returned.invalid": "{{tool_name}} no se ejecutó, porque los argumentos son erróneos: {{result}}",
+    "tool.returned.not_run": "{{tool_name}} no se ejecutó: {{result}}",
+    "tool.returned.partial": "{{tool_name}} devolvió una parte: {{result}}",
+    "tool.returned.cancelled": "Se canceló {{tool_name}}: {{result}}",
+    **{
+        key: f"{template.removesuffix('.')}{{{{because}}}}."
+        for key, template in TEMPLATES.items()
+        if key.startswith("verdict")
+    },
+    "said": "Se dijo esto: “{{text}}”",
+    "said.verbatim": "Se dijo una frase que ningún modelo escribió: “{{text}}”",
+    "context.added": "Contexto nuevo, de {{writer}}: {{text}}.",
+    "erased": "Lo que había aquí ({{was}}) fue borrado{{because}}.",
+}
+
+ANOTHER_REPLIED: Final = {"model.replied": "{{replied_by}} respondió en su lugar {{reply}}."}
+
+WHY: Final = {
+    "title": "Por qué",
+    "asked": "Se consultó a {model}",
+    "asked.again": "Se volvió a consultar a {model}",
+    "wrap_up": " para una última respuesta, sin herramientas",
+    "judge": " en silencio, para evaluar",
+    "consult": " en silencio",
+    "with": ", ahora con lo que vino de {tools}",
+    "erased": "un texto que fue borrado",
+    "missing": "un texto que no está en este registro",
+    "inserted": "insertado",
+    "as before": "como antes",
+    "history": "historial: {count} unidad",
+    "history.many": "historial: {count} unidades",
+    "history.of": "historial: {count} unidad de {units}",
+    "history.of.many": "historial: {count} unidades de {units}",
+    "history.erased": "historial: borrado, al menos en parte",
+    "swaps": "{count} resultado de herramienta mostrado de otra forma que como vino",
+    "swaps.many": "{count} resultados de herramientas mostrados de otra forma que como vinieron",
+    "left out": "dejado fuera: {what}",
+    "offers": "herramientas que podía llamar: {names}",
+    "choice": "elección de herramienta: {choice}",
+}
+
 WORDS: Final = {
     "the agent": "el agente",
     "the model": "el modelo",
     "the application": "la aplicación",
+    "with a call": "con una llamada: ",
+    "with calls": "con llamadas: ",
+    "nothing": "nada",
     "moment.input": "el mensaje",
     "moment.request": "la petición",
     "moment.text": "el texto",
