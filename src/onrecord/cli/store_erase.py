@@ -94,5 +94,5 @@ async def _erased(path: str, args: argparse.Namespace) -> Erasure:
             return done
         swept = await store.sweep()  # however large the file is: whoever types this waits
     return Erasure(
-        sessions=done.sessions, messages=done.messages, entries=done.entries, rows=done.rows, remains=swept.remains
+        gone=done.gone, sessions=done.sessions, messages=done.messages, entries=done.entries, rows=done.rows, remains=swept.remains
     )  # fmt: skip

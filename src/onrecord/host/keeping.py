@@ -12,10 +12,10 @@ from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.messages import Message
 from onrecord.errors import SessionConflict, UsageError
 from onrecord.host.desk import Desk, named
-from onrecord.host.forgetting import forget
+from onrecord.host.forgetting import expire, forget
 from onrecord.host.running import Asked
 from onrecord.record.kinds import HistoryChanged
-from onrecord.session.erasure import Erasure, Retention
+from onrecord.session.erasure import Erasure, Expired, Retention, ago
 from onrecord.session.history import raw_value, reset
 from onrecord.session.inbox import Row
 from onrecord.turn.result import TurnResult
@@ -77,8 +77,9 @@ class Keeping:
         """Erases a session, all of a person's, or the turns of some messages: in the store, here, and in features.
 
         What runs there is stopped, and nothing of it is stored. Every feature that keeps something of its own forgets
-        the session or person; also for some messages the whole session, since features know no messages. FeatureFailed
-        when one could not, after all were asked: erase again then. See `Store.erase`.
+        the session or person, and the sessions of sub-turns that are gone; also for some messages the whole session,
+        since features know no messages. FeatureFailed when one could not, after all were asked: erase again then. See
+        `Store.erase`.
         """
         desk = self._desk
         worker = desk.start()
@@ -92,13 +93,21 @@ class Keeping:
                 done += await desk.setup.store.erase(running.row.session, why=why)
         desk.hot.drop_about(about)
         worker.tell(gone=True)
-        await forget(desk.setup, about)
+        below = () if isinstance(about, Identity) else [key for key in done.gone if key != about]
+        await forget(desk.setup, about, *below)
         return done
 
     async def expire(self, policy: Retention) -> Erasure:
-        """Erases what is older than the policy says; see `Store.expire`."""
+        """Erases what is older than the policy says, in the store and in features; see `Store.expire`.
+
+        FeatureFailed when a feature could not, after all were asked; what the store erased stays erased.
+        """
         self._desk.start()
-        return await self._desk.setup.store.expire(policy)
+        setup = self._desk.setup
+        done, now = await setup.store.expire(policy), setup.effects.now()
+        before = None if policy.entries is None else ago(now, policy.entries)
+        await expire(setup, Expired(sessions=done.gone, before=before, now=now))
+        return done
 
 
 def _check_maker(by: str) -> None:

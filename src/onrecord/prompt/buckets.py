@@ -203,6 +203,7 @@ class _SnapshotFold:
     kinds = frozenset({"context.snapshot"})
     scope: Literal["session", "turn"] = "turn"
     unfinished = False
+    quotes = True
 
     def start(self) -> tuple[tuple[str, str], ...]:
         return ()

@@ -14,6 +14,7 @@ from onrecord.models.model import Model
 from onrecord.models.request import Offer, Piece, Purpose, Shape, ToolSpec
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
+from onrecord.session.erasure import Expired
 from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset
@@ -76,8 +77,12 @@ class Bundle(Struct, frozen=True, kw_only=True):
         return Hooks(tools=self.tools, instructions=self.instructions, manifest={"bundles": {self.name: self.version}})
 
 
-Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
-"""A feature's name, and how it lets go of a session or a person."""
+class Forget(Struct, frozen=True):
+    """A feature's name, how it lets go of a session or a person, and how of what is too old."""
+
+    name: str
+    forget: Callable[[Identity | SessionKey], Awaitable[None]]
+    expire: Callable[[Expired], Awaitable[None]] | None = None
 
 
 class Below(Struct, frozen=True):
@@ -387,11 +392,11 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.active = tuple(h.active for _, h in mounted if h.active is not None)
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
-    _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None])
+    _mount_forgets(plan, [Forget(name, h.forget, h.expire) for name, h in mounted if h.forget is not None])
 
 
 def _mount_forgets(plan: Plan, own: Iterable[Forget]) -> None:
     traits = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
-    for name, forget in (*own, *(one for trait in traits for one in trait.forget)):
-        if all(forget != known for _, known in plan.forget):  # a feature may stand in several agents
-            plan.forget = (*plan.forget, (name, forget))
+    for one in (*own, *(one for trait in traits for one in trait.forget)):
+        if all(one.forget != known.forget for known in plan.forget):  # a feature may stand in several agents
+            plan.forget = (*plan.forget, one)

@@ -145,6 +145,7 @@ class CompactedFold:
     kinds = frozenset({"context.evicted", "model.replied", "history.changed"})
     scope: Literal["session", "turn"] = "session"
     unfinished = True
+    quotes = True
 
     def start(self) -> Compacted:
         return Compacted()

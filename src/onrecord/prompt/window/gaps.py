@@ -85,6 +85,7 @@ class WindowedFold:
     kinds = frozenset({"context.evicted", "window.stayed", "model.replied", "history.changed"})
     scope: Literal["session", "turn"] = "session"
     unfinished = True
+    quotes = True
 
     def start(self) -> Windowed:
         return Windowed()
