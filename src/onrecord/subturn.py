@@ -16,8 +16,8 @@ from onrecord.session.codec import loads_session
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.call_context import CallContext, last_answer
+from onrecord.turn.letting_go import Below
 from onrecord.turn.pause import can_ask
-from onrecord.turn.plan import Below
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
 from onrecord.turn.turn import Turn
@@ -40,7 +40,7 @@ def agent_tool(agent: Agent[Any, Any], id: str, description: str) -> Tool:
 
     return Tool(
         id, handler, description or f"Ask {agent.name}.", parameters=PARAMETERS, check_arguments=True,
-        traits=(Below(agent.plan.forget),) if agent.plan.forget else (),
+        traits=(Below(agent.plan.forget, agent.plan.expire),) if agent.plan.forget or agent.plan.expire else (),
     )  # fmt: skip
 
 

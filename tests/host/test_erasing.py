@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from onrecord import Agent, Said
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import FeatureFailed
 from onrecord.host import Given
-from onrecord.session.erasure import Expired, Retention
+from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.inbox import Row
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.moments import Hooks
@@ -146,13 +146,13 @@ class Ages(Remembers):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.expired: list[Expired] = []
+        self.expired: list[tuple[Retention, datetime]] = []
 
     def hooks(self, spec: Any) -> Hooks:
         return Hooks(forget=self.forget, expire=self.expire)
 
-    async def expire(self, expired: Expired) -> None:
-        self.expired.append(expired)
+    async def expire(self, policy: Retention, now: datetime) -> None:
+        self.expired.append((policy, now))
 
 
 async def test_sessions_of_sub_turns_are_forgotten_too() -> None:
@@ -175,7 +175,7 @@ async def test_sessions_of_sub_turns_are_forgotten_too() -> None:
 
 
 async def test_features_let_go_by_age() -> None:
-    """A feature that knows ages is told the instant and the sessions that are gone; any other forgets these."""
+    """One that knows ages is told the policy and the instant; all forget sessions that are gone, of sub-turns too."""
     ages, notes = Ages("ages"), Remembers("notes")
     below = Agent(ScriptedModel("Deep."), features=[ages]).as_tool(id="below")
     model = ScriptedModel([call("below", message="?")], "Hello.", "Hello.")
@@ -183,15 +183,16 @@ async def test_features_let_go_by_age() -> None:
     async with hosted(Agent(model, features=[notes], tools=[below]), effects=clock) as host:
         first = await host.turn("s", "Hi")
         (child,) = (child.session.key for child in first.children if child.session is not None)
-        await host.expire(Retention(rows=timedelta(0)))
-        assert (ages.expired, notes.forgot) == ([], [])
+        rows = Retention(rows=timedelta(0))
+        await host.expire(rows)
+        assert (ages.expired, ages.forgot, notes.forgot) == ([(rows, clock.now())], [], [])
         clock.advance(hours=1)
         await host.turn("young", "Hi")
-        done = await host.expire(Retention(entries=timedelta(seconds=9), sessions=timedelta(minutes=9)))
-        (expired,) = ages.expired
-        assert expired == Expired(sessions=done.gone, before=clock.now() - timedelta(seconds=9), now=clock.now())
+        policy = Retention(entries=timedelta(seconds=9), sessions=timedelta(minutes=9))
+        done = await host.expire(policy)
+        assert ages.expired[1:] == [(policy, clock.now())]
         assert set(done.gone) == {SessionKey("s"), child}
-        assert notes.forgot == list(done.gone)
+        assert ages.forgot == notes.forgot == list(done.gone)
 
 
 async def test_one_that_cannot_let_go_keeps_no_other_from_it() -> None:
@@ -201,9 +202,11 @@ async def test_one_that_cannot_let_go_keeps_no_other_from_it() -> None:
     async with hosted(Agent(ScriptedModel("Hello."), features=[fails, whole]), effects=clock) as host:
         await host.turn("s", "Hi")
         clock.advance(minutes=1)
-        with pytest.raises(FeatureFailed, match="'fails'"):
+        with pytest.raises(FeatureFailed, match="'fails'") as raised:
             await host.expire(Retention(sessions=timedelta(seconds=9)))
         assert (await said(host), whole.forgot) == ([], [SessionKey("s")])
+        assert isinstance(raised.value.erased, Erasure)
+        assert raised.value.erased.gone == (SessionKey("s"),)
 
 
 async def test_some_messages_are_erased_with_their_turns() -> None:

@@ -18,7 +18,7 @@ from onrecord.prompt.artifact_entries import (
     ArtifactRefused,
     ArtifactResolved,
 )
-from onrecord.prompt.artifact_stores import ArtifactScope, MemoryArtifacts
+from onrecord.prompt.artifact_store import ArtifactScope, MemoryArtifacts
 from onrecord.prompt.artifacts import Artifacts, Wants
 from onrecord.session import pack, unpack
 from onrecord.testing import FakeEffects, ScriptedModel, call

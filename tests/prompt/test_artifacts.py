@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.content import Image, Text
-from onrecord.conversation.identity import SessionKey
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid, UsageError
 from onrecord.governance.rules import after_tool
 from onrecord.jsonio import loads
@@ -20,7 +19,7 @@ from onrecord.prompt.artifact_entries import (
     ArtifactRefused,
     ArtifactResolved,
 )
-from onrecord.prompt.artifact_stores import Artifact, ArtifactScope, MemoryArtifacts
+from onrecord.prompt.artifact_store import Artifact, ArtifactScope, MemoryArtifacts
 from onrecord.prompt.artifacts import Artifacts
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.testing.conformance.feature import FeatureConformance, InertFeatureConformance, MakeFeature
@@ -220,21 +219,11 @@ def test_there_is_no_such_tool_unless_it_is_asked_for() -> None:
         Agent(ScriptedModel(), features=[Artifacts(), Artifacts()])
 
 
-@pytest.mark.parametrize("given", [{"max_inline_chars": 0}, {"max_inline_chars": True}, {"ttl_s": 0}, {"ttl_s": -1.0}])
+NO_TIME = [{"ttl_s": seconds} for seconds in (0, -1.0, float("inf"), float("nan"))]
+
+
+@pytest.mark.parametrize("given", [{"max_inline_chars": 0}, {"max_inline_chars": True}, *NO_TIME])
 def test_numbers_that_make_no_sense_are_refused(given: Any) -> None:
     """When they are declared."""
     with pytest.raises(ConfigurationError, match="of Artifacts is a"):
         Artifacts(**given)
-    for name in ("max_bytes", "max_count"):
-        with pytest.raises(ConfigurationError, match=f"{name} of MemoryArtifacts"):
-            MemoryArtifacts(**{name: 0})
-
-
-async def test_erasing_a_session_forgets_its_artifacts() -> None:
-    """Through the hook that every host calls."""
-    artifacts = Artifacts(100)
-    await placed(artifacts, LONG)
-    forget = artifacts.hooks(Agent(ScriptedModel()).spec).forget
-    assert forget is not None
-    await forget(SessionKey("s"))
-    assert await artifacts.store.list(scope()) == []

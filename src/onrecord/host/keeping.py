@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Part
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.messages import Message
-from onrecord.errors import SessionConflict, UsageError
+from onrecord.errors import FeatureFailed, SessionConflict, UsageError
 from onrecord.host.desk import Desk, named
 from onrecord.host.forgetting import expire, forget
 from onrecord.host.running import Asked
 from onrecord.record.kinds import HistoryChanged
-from onrecord.session.erasure import Erasure, Expired, Retention, ago
+from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.history import raw_value, reset
 from onrecord.session.inbox import Row
 from onrecord.turn.result import TurnResult
@@ -98,15 +98,20 @@ class Keeping:
         return done
 
     async def expire(self, policy: Retention) -> Erasure:
-        """Erases what is older than the policy says, in the store and in features; see `Store.expire`.
-
-        FeatureFailed when a feature could not, after all were asked; what the store erased stays erased.
+        """Erases what is older than the policy says, in the store (see `Store.expire`), then in features that keep
+        something of their own. FeatureFailed when one of them could not, after all were asked: do it again then, and
+        erase the sessions that ``erased.gone`` of the error names.
         """
         self._desk.start()
-        setup = self._desk.setup
-        done, now = await setup.store.expire(policy), setup.effects.now()
-        before = None if policy.entries is None else ago(now, policy.entries)
-        await expire(setup, Expired(sessions=done.gone, before=before, now=now))
+        done, failed = await self._desk.setup.store.expire(policy), None
+        for letting_go in (forget(self._desk.setup, *done.gone), expire(self._desk.setup, policy)):
+            try:
+                await letting_go
+            except FeatureFailed as error:
+                failed = failed or error
+        if failed is not None:
+            failed.erased = done  # another time no session is gone once more: these are to be erased by name
+            raise failed
         return done
 
 

@@ -203,7 +203,8 @@ def without(
     """The session without these turns.
 
     With ``keeps_state`` what it knows stays: data, and the states of features that repeat nothing of what was said.
-    Otherwise data that these turns changed go, and all states of features, since nobody here can say which of them hold what.
+    Otherwise data that these turns changed go, and all states of features, since nobody here can say which of them
+    hold what.
     """
     session, entries = told.session, told.entries
     # An earlier erasure's entry is replaced by the new one.

@@ -15,7 +15,7 @@ from onrecord.jsonio import UNREADABLE, Json
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.session import StoredSlot
 
-__all__ = ("Erasure", "Expired", "Kept", "Remains", "Retention", "ago", "reason_of")
+__all__ = ("Erasure", "Kept", "Remains", "Retention", "ago", "reason_of")
 
 Remains = Literal["log", "pages"]
 
@@ -67,17 +67,6 @@ class Retention(Struct, frozen=True, kw_only=True):
                 raise UsageError(
                     "Retention takes ages from zero on", hint="write Retention(entries=timedelta(days=90))"
                 )
-
-
-class Expired(Struct, frozen=True, kw_only=True):
-    """What features let go of by age: everything of ``sessions``, and of any session what was made ``before``.
-
-    ``before`` is None where turns are kept for good. ``now`` is when this is.
-    """
-
-    sessions: tuple[SessionKey, ...]
-    before: datetime | None
-    now: datetime
 
 
 class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -23,7 +23,7 @@ from onrecord.jsonio import Json, is_json, writable
 from onrecord.models.request import Piece, Purpose, Request, TextFilter
 from onrecord.record.entry import Body, Entry
 from onrecord.record.fold import Fold
-from onrecord.session.erasure import Expired
+from onrecord.session.erasure import Retention
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset
 
@@ -256,8 +256,8 @@ class Hooks(Struct, frozen=True, kw_only=True):
     ``order`` gives a slot number per moment (absent: RULES). ``purposes`` are the requests its request hook sees.
     ``revisions`` is how many `Revise` verdicts are honoured per turn. ``holds_drafts`` must be set when the output
     hook may deny, revise or change text: then nothing streams before it accepts. ``forget`` erases what the feature
-    stores about a person or session; ``expire`` does so by age, and where there is none sessions are forgotten one by
-    one. ``keeps_wakes``: something waits for every wake that is armed, so that under a
+    stores about a person or session; ``expire``, under a `Host.expire`, what is older than a policy says at an instant.
+    ``keeps_wakes``: something waits for every wake that is armed, so that under a
     host one whose turn broke off comes again. ``built`` is called last, with every registered tool by id and whether
     toolsets may offer more: what names tools checks them here, and raises ConfigurationError. ``on_thinking`` is no
     moment: one feature may rewrite each stretch of a reply's reasoning before it is shown or filed, or drop it (an
@@ -285,7 +285,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
     revisions: int = 1
     holds_drafts: bool = False
     forget: Callable[[Identity | SessionKey], Awaitable[None]] | None = None
-    expire: Callable[[Expired], Awaitable[None]] | None = None
+    expire: Callable[[Retention, datetime], Awaitable[None]] | None = None
     watch: tuple[Watch, ...] = ()
     keeps_wakes: bool = False
     manifest: Mapping[str, Json] = {}

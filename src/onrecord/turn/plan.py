@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import Struct
 
-from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
 from onrecord.models.request import Offer, Piece, Purpose, Shape, ToolSpec
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
-from onrecord.session.erasure import Expired
 from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
+from onrecord.turn.letting_go import Expire, Forget, letting_go
 from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
 
-__all__ = ("Below", "Bundle", "Mounted", "Plan", "compile_plan")
+__all__ = ("Bundle", "Mounted", "Plan", "compile_plan")
 
 HOOK_NAMES: dict[Moment, str] = {
     "input": "on_input",
@@ -77,26 +76,6 @@ class Bundle(Struct, frozen=True, kw_only=True):
         return Hooks(tools=self.tools, instructions=self.instructions, manifest={"bundles": {self.name: self.version}})
 
 
-class Forget(Struct, frozen=True):
-    """A feature's name, how it lets go of a session or a person, and how of what is too old."""
-
-    name: str
-    forget: Callable[[Identity | SessionKey], Awaitable[None]]
-    expire: Callable[[Expired], Awaitable[None]] | None = None
-
-
-class Below(Struct, frozen=True):
-    """A trait of tools that are agents: what their features keep has to be forgotten with what their host's do."""
-
-    forget: tuple[Forget, ...]
-
-    def check(self, tool: Tool, /) -> None:
-        """It may stand on any tool."""
-
-    def arms(self) -> None:
-        """Nothing has to be mounted: it is read where an agent is compiled."""
-
-
 class Plan:
     """Everything the loop needs of an agent, immutable after `compile_plan`."""
 
@@ -122,6 +101,7 @@ class Plan:
         self.conditional: tuple[Instruction, ...] = ()
         self.declared: tuple[Instruction, ...] = ()  # all of them, in the order in which requests show them
         self.forget: tuple[Forget, ...] = ()
+        self.expire: tuple[Expire, ...] = ()
         self.features: tuple[str, ...] = ()
         self.active: tuple[Callable[[Any], frozenset[str]], ...] = ()
         self.manifests: tuple[Mapping[str, Json], ...] = ()
@@ -392,11 +372,4 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.active = tuple(h.active for _, h in mounted if h.active is not None)
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
-    _mount_forgets(plan, [Forget(name, h.forget, h.expire) for name, h in mounted if h.forget is not None])
-
-
-def _mount_forgets(plan: Plan, own: Iterable[Forget]) -> None:
-    traits = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
-    for one in (*own, *(one for trait in traits for one in trait.forget)):
-        if all(one.forget != known.forget for known in plan.forget):  # a feature may stand in several agents
-            plan.forget = (*plan.forget, one)
+    plan.forget, plan.expire = letting_go(mounted, plan.tools.values())

@@ -1,0 +1,55 @@
+"""Letting go: how features erase what they keep themselves, of an agent and of the agents below it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from msgspec import Struct
+
+from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.session.erasure import Retention
+from onrecord.tools.tool import Tool
+from onrecord.turn.moments import Hooks
+
+__all__ = ("Below", "Expire", "Forget", "letting_go")
+
+Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
+"""A feature's name, and how it lets go of a session or a person."""
+
+Expire = tuple[str, Callable[[Retention, datetime], Awaitable[None]]]
+"""A feature's name, and how it lets go of what is old."""
+
+G = TypeVar("G", Forget, Expire)
+
+
+class Below(Struct, frozen=True):
+    """A trait of tools that are agents: what their features keep has to go with what their host's do."""
+
+    forget: tuple[Forget, ...] = ()
+    expire: tuple[Expire, ...] = ()
+
+    def check(self, tool: Tool, /) -> None:
+        """It may stand on any tool."""
+
+    def arms(self) -> None:
+        """Nothing has to be mounted: it is read where an agent is compiled."""
+
+
+def letting_go(
+    mounted: Sequence[tuple[str, Hooks]], tools: Iterable[Tool]
+) -> tuple[tuple[Forget, ...], tuple[Expire, ...]]:
+    """How the features of an agent let go, then those of the agents among its tools."""
+    below = [trait for tool in tools for trait in tool.traits if isinstance(trait, Below)]
+    forget: list[Forget] = [(name, h.forget) for name, h in mounted if h.forget is not None]
+    expire: list[Expire] = [(name, h.expire) for name, h in mounted if h.expire is not None]
+    return (
+        _each_once([*forget, *(one for trait in below for one in trait.forget)]),
+        _each_once([*expire, *(one for trait in below for one in trait.expire)]),
+    )
+
+
+def _each_once(given: Sequence[G]) -> tuple[G, ...]:
+    """A feature may stand in several agents, and is asked once."""
+    return tuple(one for place, one in enumerate(given) if all(one[1] != other for _, other in given[:place]))
