@@ -49,9 +49,11 @@ class Desk:
         async def given(session: SessionKey, input: object) -> Given[Any]:
             return Given(owner=GUEST)
 
-        async with SqliteStore(self.folder / "talk.db", clock=self.clock.now) as store:
-            async with hosted(agent, effects=self.clock, store=store, given=given) as host:
-                yield host, spending
+        async with (
+            SqliteStore(self.folder / "talk.db", clock=self.clock.now) as store,
+            hosted(agent, effects=self.clock, store=store, given=given) as host,
+        ):
+            yield host, spending
         if self.kind == "sqlite":
             await kept.close()
 

@@ -15,9 +15,9 @@ from onrecord.conversation.inputs import Answered, Input, Interruption, Question
 from onrecord.conversation.messages import Round
 from onrecord.conversation.outgoing import Delta, Outcome, Outgoing, Wake
 from onrecord.conversation.usage import Usage
-from onrecord.errors import UsageError
+from onrecord.errors import ModelError, UsageError
 from onrecord.models.model import Model
-from onrecord.models.request import Request, Shape
+from onrecord.models.request import Request, Shape, View
 from onrecord.record.entry import Body, Entry
 from onrecord.record.fold import Fold
 from onrecord.record.kinds import Pending
@@ -60,10 +60,9 @@ class Turn:
         "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id", "ids", "ignored", "input",
         "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit", "lines", "llm_calls", "looking",
         "may_ask", "messages", "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending",
-        "plan", "private", "question", "record", "request", "resumed", "resuming", "revised", "session", "shape",
-        "shielded", "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "tools", "usage",
-        "values",
-        "wakes", "working",
+        "plan", "private", "question", "record", "refused", "request", "resumed", "resuming", "revised", "session",
+        "shape", "shielded", "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "tools",
+        "usage", "values", "wakes", "working",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +109,7 @@ class Turn:
         self.answer: Answered | None = None
         self.resumed: Answered | None = None
         self.request: Request | None = None
+        self.refused: tuple[View, ModelError] | None = None  # what a model said was too long, until the next request
         self.stopped: Stop | None = None
         self.interrupted: Interruption | None = None
         self.ignored: Outcome | None = None

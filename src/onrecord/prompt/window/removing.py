@@ -113,6 +113,7 @@ class _Visit(Struct, frozen=True, kw_only=True):
             held=len(self.gaps), tools=self.tools(start, stop), kept=kept, pinned=tuple(self.pins.values()),
             measured=self.measured, cap=self.asked.tokens, round=self.turn.number, stood_down=self.stands_down,
             model="" if self.asked.model is None else self.asked.model.card.name,
+            why="" if self.turn.refused is None else self.turn.refused[1].code,
         )  # fmt: skip
 
     def stayed(self, kept: tuple[Kept, ...]) -> Stayed:
@@ -170,7 +171,7 @@ async def make_room(
     if isinstance(body, Stayed) and not first:
         return gaps
     turn.note(body, where=WINDOW_PLACE)
-    if asked.tokens:
+    if visit.measured > asked.tokens > 0:
         _tell_pressure(turn, visit.measured, asked.tokens, removed=isinstance(body, Evicted))
     return await standing(turn, request, turn.state(WINDOWED).gaps)
 

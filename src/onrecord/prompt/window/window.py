@@ -34,6 +34,9 @@ class Window(Struct, frozen=True, kw_only=True):
     behind the current request (``last-tool-result``), and what other features pin. What leaves is one stretch, the
     oldest that may; where it led the request a notice stands in its place, smaller than what left.
 
+    A request that a model refuses as too long is made once more if something can leave: more than ``slack`` allows, and
+    whatever was counted before.
+
     The conversation and the record keep everything. Each removal is a ``context.evicted`` entry, each time that room
     was wanted and nothing left a ``window.stayed`` one. What has left stays out, so requests between two removals
     begin with the same bytes.
@@ -134,7 +137,10 @@ class Window(Struct, frozen=True, kw_only=True):
             return request  # what is shown was chosen already
         gaps = await standing(turn, request, turn.state(WINDOWED).gaps)
         first, decides = True, turn.working.open is None  # else a paused round is asked about, and nothing goes out
-        while decides and self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps)):
+        too_long = turn.refused is not None
+        while decides and self._wants_room(
+            turn, turn.state(WINDOWED), Space.of(size, gaps), too_long=too_long and first
+        ):
             before = gaps
             gaps = await make_room(turn, request, before, asked, first=first)
             if gaps == before:
@@ -142,10 +148,12 @@ class Window(Struct, frozen=True, kw_only=True):
             first = False
         return replace(request, view=await shown(turn, request, gaps)) if gaps else request
 
-    def _wants_room(self, turn: Turn, state: Windowed, space: Space) -> bool:
+    def _wants_room(self, turn: Turn, state: Windowed, space: Space, *, too_long: bool) -> bool:
         """Whether too much is shown. Unmeasurable where that is to be counted, and nobody counts."""
         if self.strategy == "last":
-            return space.count > self.keep + self.slack
+            return space.count > self.keep + (0 if too_long else self.slack)
+        if too_long and state.failed != turn.id:
+            return True
         measured = state.measured
         if measured is None or state.failed == turn.id:
             return False
