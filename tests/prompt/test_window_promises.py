@@ -19,6 +19,7 @@ from onrecord.conversation.usage import Usage
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Span
 from onrecord.prompt.window import outline as outline_module
+from onrecord.prompt.window import planning as planning_module
 from onrecord.prompt.window.evicted import Evicted
 from onrecord.prompt.window.gaps import Gap, Windowed, absorbed, notice, safe_names
 from onrecord.prompt.window.outline import Outline
@@ -338,6 +339,33 @@ async def test_a_request_looks_at_what_is_new(monkeypatch: pytest.MonkeyPatch) -
         session = session_of(await turn(agent, LONG, session=session))
         counts.append(len(seen))
     assert {later - earlier for earlier, later in pairwise(counts[5:])} == {1}
+
+
+async def test_what_stays_between_very_many_stretches_costs_no_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each unit is asked once a request why it stays; a request removes fifty stretches, and the next goes on."""
+    seen: list[int] = []
+    looks = planning_module.reason_to_stay
+
+    def counted(unit: Unit) -> str:
+        seen.append(1)
+        return looks(unit)
+
+    monkeypatch.setattr(planning_module, "reason_to_stay", counted)
+    model = ScriptedModel(*["ok"] * 9)
+    agent = Agent(model, features=[Window.last(2)])
+    history = [
+        item for n in range(120) for item in ({"role": "system", "content": f"rule {n}"}, *dialogue(2, 900))
+    ]  # fmt: skip
+    session: Any = "s"
+    removed: list[int] = []
+    for _ in range(4):
+        result = await turn(agent, session=session, history=history)
+        session = result.session
+        removed.append(len(bodies(result, Evicted)))
+        assert len(seen) < 2 * len(history)
+        seen.clear()
+    assert removed == [50, 50, 20, 0]
+    assert [span for span in spans(model.requests[-1]) if isinstance(span, tuple)][:3] == [(0, 1), (3, 4), (6, 7)]
 
 
 # ---- small parts -----------------------------------------------------------------------------------------------------

@@ -85,6 +85,15 @@ async def test_rounds_of_the_turn_that_grew_too_long_go_too() -> None:
     assert [body.kept[0].why for body in bodies(result, Evicted)] == ["current-request"]
 
 
+async def test_a_refused_request_loses_all_that_may_leave_at_once() -> None:
+    """Nobody counted, so nobody knows how much is enough; asking for each stretch would be asked for in vain."""
+    model = counting(TOO_LONG, "Hello.")
+    rules = [{"role": "system", "content": "Be kind."}, *dialogue(2, 900)]
+    result = await turn(Agent(model, features=[Window.budget(50_000, keep=2)]), history=rules * 3)
+    assert [body.start for body in bodies(result, Evicted)] == [1, 4, 7]
+    assert [span for span in spans(model.requests[1]) if isinstance(span, tuple)] == [(0, 1), (3, 4), (6, 7), (8, 10)]
+
+
 async def test_what_was_said_already_is_not_said_again() -> None:
     """A reply that breaks off when somebody has read of it is over, for whatever reason."""
     model = ScriptedModel(["So far", TOO_LONG], "never")

@@ -151,14 +151,16 @@ class _Visit(Struct, frozen=True, kw_only=True):
 
 
 async def make_room(
-    turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked, *, first: bool
-) -> tuple[Gap, ...]:
+    turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked, *, since: int
+) -> tuple[tuple[Gap, ...], int]:
     """Removes the oldest stretch that may leave, tells the record, and gives the gaps that then stand.
 
-    That nothing may leave is only told where nothing left ``first``.
+    ``since`` is up to where this request has removed already: what stays before it is not asked again, and that
+    nothing more may leave is not told. The second value is how far that is now; 0 where nothing left.
     """
     visit = await _visit(turn, request, gaps, asked)
-    plan = plan_removal(visit.units, visit.outline, visit.space, asked.keep, visit.request, await _held(visit, request))
+    held = await _held(visit, request)
+    plan = plan_removal(visit.units, visit.outline, visit.space, asked.keep, visit.request, held, since)
     body: Evicted | Stayed
     if plan.start == plan.stop:
         only = any(gap.how == "summarised" for gap in gaps) and asked.model is not None
@@ -168,12 +170,12 @@ async def make_room(
         body = _dropped(visit, plan)
     else:
         body = await _summarised(visit, plan, asked.model)
-    if isinstance(body, Stayed) and not first:
-        return gaps
+    if isinstance(body, Stayed) and since:
+        return gaps, 0
     turn.note(body, where=WINDOW_PLACE)
     if visit.measured > asked.tokens > 0:
         _tell_pressure(turn, visit.measured, asked.tokens, removed=isinstance(body, Evicted))
-    return await standing(turn, request, turn.state(WINDOWED).gaps)
+    return await standing(turn, request, turn.state(WINDOWED).gaps), body.upto if isinstance(body, Evicted) else 0
 
 
 async def _visit(turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked) -> _Visit:

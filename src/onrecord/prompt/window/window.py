@@ -23,6 +23,9 @@ __all__ = ("Window",)
 
 Strategy = Literal["last", "budget", "summarize"]
 
+MOST_STRETCHES = 50
+"""How many stretches one request may remove: what stays may lie between very many of them."""
+
 
 class Window(Struct, frozen=True, kw_only=True):
     """Shows the newest part of a long conversation. Make one with `Window.last`, `Window.budget`, `Window.summarize`.
@@ -136,16 +139,16 @@ class Window(Struct, frozen=True, kw_only=True):
         if request.view.spans != (Span(0, size),):
             return request  # what is shown was chosen already
         gaps = await standing(turn, request, turn.state(WINDOWED).gaps)
-        first, decides = True, turn.working.open is None  # else a paused round is asked about, and nothing goes out
-        too_long = turn.refused is not None
-        while decides and self._wants_room(
-            turn, turn.state(WINDOWED), Space.of(size, gaps), too_long=too_long and first
-        ):
-            before = gaps
-            gaps = await make_room(turn, request, before, asked, first=first)
-            if gaps == before:
+        since, too_long = 0, turn.refused is not None
+        # A paused round may only be asked about: then nothing goes out.
+        visits = range(MOST_STRETCHES if turn.working.open is None else 0)
+        for _ in visits:
+            if not self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps), too_long=too_long):
                 break
-            first = False
+            gaps, since = await make_room(turn, request, gaps, asked, since=since)
+            too_long = too_long and self.model is None  # a summary is paid: the next one only for another refusal
+            if not since:
+                break
         return replace(request, view=await shown(turn, request, gaps)) if gaps else request
 
     def _wants_room(self, turn: Turn, state: Windowed, space: Space, *, too_long: bool) -> bool:
