@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec import Struct
 
@@ -16,13 +17,20 @@ if TYPE_CHECKING:
     from onrecord.turn.agent_spec import AgentSpec
     from onrecord.turn.turn import Turn
 
-__all__ = ("FACTS", "Instruction", "OnActivation", "OnReturn")
+__all__ = ("FACTS", "UNNAMED", "Instruction", "OnActivation", "OnReturn")
 
 FACTS = ("action", "action_budget", "actions_remaining")
 """What templates may say: which request of the answer this is, how many there may be with tools, how many are left."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _RAN = frozenset({"returned", "failed", "partial"})
+
+
+UNNAMED = "instruction"
+"""The name of those that were given none."""
+
+
+_CHECKED = ("text", "name", "when", "rank", "cache", "only_if")
 
 
 class _Worded(Struct, frozen=True):
@@ -39,7 +47,7 @@ class Instruction(_Worded, frozen=True, kw_only=True):
 
     A ``template`` says ``{{action}}``, ``{{action_budget}}`` or ``{{actions_remaining}}`` as they are at each request;
     where there is no budget, and in the last request without tools, it is left out as a whole. ConfigurationError for
-    a template with any other name, or one that is to be cached.
+    a template with any other name, or one that is to be cached. An agent refuses two that were given one name.
 
     As a feature: ``features=[Instruction("Be brief.")]``.
     """
@@ -47,14 +55,15 @@ class Instruction(_Worded, frozen=True, kw_only=True):
     rank: int = Rank.INSTRUCTION
     when: str = ""
     only_if: Callable[[Turn], bool] | None = None
-    name: str = "instruction"
+    name: str = UNNAMED
     cache: Literal["always", "never", "while_active"] | None = None
     template: bool = False
 
     def __post_init__(self) -> None:
+        self._check()
         if not self.template:
             return
-        for fact in _PLACEHOLDER.findall(self.text):
+        for fact in _PLACEHOLDER.findall(f"{self.when} {self.text}"):
             if fact not in FACTS:
                 raise ConfigurationError(
                     f"the template of {self.name!r} says {fact!r}, which nobody fills in",
@@ -64,6 +73,26 @@ class Instruction(_Worded, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"the template of {self.name!r} is another text with each request: it cannot be cached",
                 hint="leave cache= out, or say cache='never'",
+            )
+
+    def _check(self) -> None:
+        """What is declared wrongly would be told wrongly in every request."""
+        text, name, when, rank, cache, asks = cast("tuple[object, ...]", tuple(getattr(self, f) for f in _CHECKED))
+        if not isinstance(text, str) or not isinstance(when, str):
+            raise ConfigurationError(
+                f"an instruction is a text, and when= another: {name!r} has something else",
+                hint="code goes into only_if=; what is known later is told by @on_request",
+            )
+        if not isinstance(name, str) or not name or isinstance(rank, bool) or not isinstance(rank, int):
+            raise ConfigurationError(
+                f"an instruction has a name and a number as its rank, not {name!r} and {rank!r}", hint="see Rank"
+            )
+        if cache not in (None, "always", "never", "while_active"):
+            raise ConfigurationError(f"cache= of {name!r} is always, never or while_active, not {cache!r}")
+        if asks is not None and (not callable(asks) or iscoroutinefunction(asks)):
+            raise ConfigurationError(
+                f"only_if= of {name!r} is a plain function of the turn: it is asked before each request",
+                hint="what has to be awaited is read by a feature with on_request, or beforehand by @on_input",
             )
 
     def hooks(self, spec: AgentSpec) -> Hooks:
@@ -79,14 +108,12 @@ class Instruction(_Worded, frozen=True, kw_only=True):
 
         None for a template without a budget; it is never rendered with a gap.
         """
-        text, cache = self.text, self.cache
+        text, cache = f"When {self.when}: {self.text}" if self.when else self.text, self.cache
         if self.template:
             if not 0 < action <= budget:
                 return None
             facts = dict(zip(FACTS, (action, budget, budget - action), strict=True))
             text, cache = _PLACEHOLDER.sub(lambda found: str(facts[found[1]]), text), "never"
-        if self.when:
-            text = f"When {self.when}: {text}"
         return Piece(
             source=self.name, text=text, rank=self.rank,
             cache=cache or ("always" if self.only_if is None else "while_active"),

@@ -18,7 +18,7 @@ from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.director import Director
-from onrecord.turn.instruction import Instruction
+from onrecord.turn.instruction import UNNAMED, Instruction
 from onrecord.turn.letting_go import Expire, Forget, letting_go
 from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
@@ -188,6 +188,7 @@ def compile_plan(
     _mount_moments(plan, mounted)
     _mount_state(plan, mounted)
     told = [i for _, h in mounted for i in h.instructions]
+    _check_instructions(mounted, sides)
     plan.declared = tuple(sorted(told, key=lambda i: i.rank))
     plan.conditional = tuple(i for i in told if not i.is_fixed)
     plan.pieces = tuple(piece for i in told if i.is_fixed and (piece := i.piece()) is not None)
@@ -269,6 +270,23 @@ def _check_single(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) ->
             raise FeatureConflict(
                 f"only one feature {what}; found {one!r} and {other!r}, of {by_one} and of {by_other}"
             )
+
+
+def _check_instructions(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) -> None:
+    """FeatureConflict for two different instructions of one name, naming who brings them."""
+    named: dict[str, tuple[Instruction, str]] = {}
+    for (feature, hooks), side in zip(mounted, sides, strict=True):
+        for told in hooks.instructions:
+            if not isinstance(told, Instruction):
+                raise ConfigurationError(
+                    f"{type(told).__name__!r} among the instructions of {feature!r} is none",
+                    hint='write Instruction("Be brief.")',
+                )
+            first, by = named.setdefault(told.name, (told, side))
+            if first is not told and told.name != UNNAMED:
+                raise FeatureConflict(
+                    f"two instructions are named {told.name!r}: one of {by}, one of {side}", hint="rename one of them"
+                )
 
 
 def _tools(
