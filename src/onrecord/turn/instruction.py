@@ -83,17 +83,19 @@ class Instruction(_Worded, frozen=True, kw_only=True):
                 f"an instruction is a text, and when= another: {name!r} has something else",
                 hint="code goes into only_if=; what is known later is told by @on_request",
             )
-        if not isinstance(name, str) or not name or isinstance(rank, bool) or not isinstance(rank, int):
+        if asks is not None and (not callable(asks) or iscoroutinefunction(asks)):
+            given = "coroutine function" if callable(asks) else type(asks).__name__
             raise ConfigurationError(
-                f"an instruction has a name and a number as its rank, not {name!r} and {rank!r}", hint="see Rank"
+                f"only_if of {name!r} is a function of the turn, not a {given}",
+                hint='it is asked before each request, and not awaited; OnReturn("price") holds behind a call of that '
+                "tool; text for the model is when=",
             )
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"an instruction has a name, not {name!r}", hint="it says whose the text is")
+        if not isinstance(rank, int) or isinstance(rank, bool):
+            raise ConfigurationError(f"the rank of {name!r} is a number, not {rank!r}", hint="Rank.STEERING")
         if cache not in (None, "always", "never", "while_active"):
             raise ConfigurationError(f"cache= of {name!r} is always, never or while_active, not {cache!r}")
-        if asks is not None and (not callable(asks) or iscoroutinefunction(asks)):
-            raise ConfigurationError(
-                f"only_if= of {name!r} is a plain function of the turn: it is asked before each request",
-                hint="what has to be awaited is read by a feature with on_request, or beforehand by @on_input",
-            )
 
     def hooks(self, spec: AgentSpec) -> Hooks:
         return Hooks(instructions=(self,))
