@@ -16,6 +16,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered
 from onrecord.conversation.messages import ContextMessage, Unit, UserMessage
 from onrecord.conversation.usage import Usage
+from onrecord.errors import ModelError
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Span
 from onrecord.prompt.window import outline as outline_module
@@ -23,7 +24,7 @@ from onrecord.prompt.window import planning as planning_module
 from onrecord.prompt.window.evicted import Evicted
 from onrecord.prompt.window.gaps import Gap, Windowed, absorbed, notice, safe_names
 from onrecord.prompt.window.outline import Outline
-from onrecord.prompt.window.planning import Space, plan_removal
+from onrecord.prompt.window.planning import MOST_TOLD, Space, pinned_results, plan_removal
 from onrecord.prompt.window.sizes import estimate
 from onrecord.prompt.window.window import Window
 from onrecord.session import pack, refold, unpack
@@ -188,6 +189,23 @@ def test_a_plan_is_what_its_rules_say(kinds: list[str], cuts: list[tuple[int, in
     assert [place for place in shown if plan.start <= place < plan.stop] == leaves
 
 
+def test_who_stays_is_told_up_to_a_number() -> None:
+    """An entry stays small, however many stay."""
+    units = units_of_kinds(["system"] * 50 + ["user"])
+    outline = Outline()
+    outline.extend(units, len(units))
+    plan = plan_removal(units, outline, Space(len(units)), 1, -1, {})
+    assert (plan.start, plan.stop, len(plan.refusals)) == (50, 50, MOST_TOLD)
+
+
+def test_a_call_that_still_waits_is_no_last_result() -> None:
+    """The result before it is."""
+    units = units_of_kinds(["user", "round", "open", "user"])
+    outline = Outline()
+    outline.extend(units, len(units))
+    assert pinned_results(units, outline, Space(len(units)), 1, 2, 0) == {1: "look"}
+
+
 # ---- over pauses, edits and failures ---------------------------------------------------------------------------------
 
 LONG = WORDS[2]
@@ -249,22 +267,36 @@ async def test_a_history_of_the_caller_has_a_window_of_its_own() -> None:
     assert len(spans(model.requests[-1])) == 2
 
 
+async def test_a_history_of_the_caller_that_says_something_else_is_another_one() -> None:
+    """Though its messages have the same places and names: what was decided and written of the one is none of the other."""
+    model = ScriptedModel(*[LONG] * 3)
+    agent = Agent(model, features=[Window.last(4, slack=2)])
+    first = await turn(agent, session="s", history=dialogue(8, 900))
+    other = [{"role": "user", "content": "Something else."}, *dialogue(8, 900)[1:]]
+    second = await turn(agent, session=first.session, history=other)
+    (evicted,) = bodies(second, Evicted)
+    assert (evicted.held, evicted.start, evicted.upto) == (0, 0, 5)
+    third = await turn(agent, session=second.session, history=other)
+    assert bodies(third, Evicted) == []
+
+
 async def test_a_turn_that_breaks_off_leaves_the_window_as_it_was_told() -> None:
-    """What it removed stays out: it is on the record."""
-    model = ScriptedModel(*[LONG] * 3, [call("look")], raises("auth"), "Hello.")
-
-    async def look(args: Any, ctx: Any) -> str:
-        return LONG
-
-    agent = Agent(model, tools=[tool("look", look)], features=[Window.last(3)])
+    """What it removed stays out, and is not removed again: it is on the record."""
+    model = ScriptedModel(LONG, LONG, LONG, ["So far", raises("auth")], "Hello.")
+    agent = Agent(model, features=[Window.last(3, slack=2)])
     session: Session | str = "s"
     for _ in range(3):
         session = session_of(await turn(agent, LONG, session=session))
     stream = agent.turn_stream(LONG, session=session, effects=FakeEffects())
-    with pytest.raises(Exception, match="auth"):
+    with pytest.raises(ModelError) as raised:
         _ = [text async for text in stream.text]
-    again = await turn(agent, LONG, session=session)
-    assert again.text == "Hello."
+    broken = raised.value.result
+    assert broken is not None
+    (told,) = bodies(broken, Evicted)
+    again = await turn(agent, LONG, session=unpack(pack(session_of(broken))))
+    assert (again.text, bodies(again, Evicted)) == ("Hello.", [])
+    assert spans(model.requests[-1])[0] == spans(model.requests[-2])[0]
+    assert spans(model.requests[-1])[1][0] == told.upto
 
 
 async def test_pins_of_features_stay_and_are_named() -> None:

@@ -12,8 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
+from onrecord.conversation.content import Text
 from onrecord.conversation.conversation import Conversation
-from onrecord.conversation.messages import Round
+from onrecord.conversation.messages import AssistantMessage, Round
 from onrecord.conversation.transcript import messages_from
 from onrecord.jsonio import loads
 from onrecord.models.request import Reading, Shape, Span, View
@@ -30,7 +31,7 @@ from onrecord.record.record import Record
 from onrecord.session import refold
 from onrecord.session.codec import dumps_session
 from onrecord.session.erasure import Retention
-from onrecord.session.history import import_messages
+from onrecord.session.history import edit_result, import_messages, remove_message, reset
 from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, call
@@ -193,6 +194,27 @@ async def test_what_is_erased_is_in_no_summary_of_a_window() -> None:
     entries: list[Entry] = [entry async for entry in store.entries(session.key)]
     assert b"canary-7Q" not in b"".join(EntryCodec(BODIES).lines(entries)) + dumps_session(loaded)
     assert (await turn(agent, LONG, session=loaded)).status == "answered"
+
+
+@pytest.mark.parametrize("change", ["remove", "edit", "reset"])
+async def test_what_is_changed_by_hand_leaves_the_summary(change: str) -> None:
+    """What was taken out does not live on in a paraphrase; the next request shows what is left, and goes on."""
+    small = scribe(*["They met canary-7Q."] * 2)
+    model = counting(call("look"), *[LONG] * 4, tokens=99)
+    agent = Agent(model, tools=[tool("look")], features=[Window.summarize(50, model=small, keep=1)])
+    session = (await talked(agent, 2))[-1].session
+    assert session is not None
+    assert "canary-7Q" in str(session.slots["window"].value)
+    about: dict[str, Any] = {"by": "t", "at": FakeEffects().now(), "folds": agent.plan.folds}
+    message = session.conversation.messages[1]
+    assert isinstance(message, AssistantMessage)
+    if change == "edit":
+        changed = edit_result(session, message.id, message.rounds[0].calls[0].id, (Text("seen"),), **about)
+    else:
+        changed = remove_message(session, message.id, **about) if change == "remove" else reset(session, **about)
+    assert b"canary-7Q" not in dumps_session(changed.session)
+    assert (await turn(agent, LONG, session=changed.session)).status == "answered"
+    assert "canary-7Q" not in str(spans(model.requests[-1]))
 
 
 @pytest.mark.parametrize("make", ["window", "compaction"])

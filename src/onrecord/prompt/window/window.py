@@ -139,16 +139,17 @@ class Window(Struct, frozen=True, kw_only=True):
         if request.view.spans != (Span(0, size),):
             return request  # what is shown was chosen already
         gaps = await standing(turn, request, turn.state(WINDOWED).gaps)
-        since, too_long = 0, turn.refused is not None
+        since, more, too_long = 0, False, turn.refused is not None
         # A paused round may only be asked about: then nothing goes out.
         visits = range(MOST_STRETCHES if turn.working.open is None else 0)
         for _ in visits:
-            if not self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps), too_long=too_long):
+            if not more and not self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps), too_long=too_long):
                 break
             gaps, since = await make_room(turn, request, gaps, asked, since=since)
-            too_long = too_long and self.model is None  # a summary is paid: the next one only for another refusal
             if not since:
                 break
+            # Nobody counted how much is enough, so all goes that may; but a summary of each stretch is paid.
+            more, too_long = self.strategy == "budget", too_long and self.strategy == "last"
         return replace(request, view=await shown(turn, request, gaps)) if gaps else request
 
     def _wants_room(self, turn: Turn, state: Windowed, space: Space, *, too_long: bool) -> bool:
