@@ -96,8 +96,7 @@ async def test_a_vendor_that_refuses_a_long_request_gets_a_shorter_one(tmp_path:
     vendor = Vendor(answer(9), answer(9), too_long, answer(9), *[too_long] * 2)
     async with desk(vendor, tmp_path, Window.budget(100_000, keep=2)) as host:
         for _ in range(3):
-            result = await host.turn("s", LONG)
-        assert result.status == "answered"
+            assert (await host.turn("s", LONG)).status == "answered"
         lengths = [len(body["messages"]) for body in vendor.bodies]
         assert lengths == [1, 3, 5, 3]  # a notice, an answer, the question
         with pytest.raises(ModelError, match="context"):

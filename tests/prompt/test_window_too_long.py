@@ -75,6 +75,16 @@ async def test_a_summary_stands_for_what_left() -> None:
     assert len(model.requests) == 3
 
 
+async def test_a_summary_that_failed_is_not_asked_for_again() -> None:
+    """Neither for a refusal of the same turn."""
+    small = scribe(raises("rate"), "never")
+    model = counting(call("look"), TOO_LONG, tokens=99)
+    agent = Agent(model, tools=[tool("look")], features=[Window.summarize(50, model=small, keep=1)])
+    with pytest.raises(ModelError, match="scripted context"):
+        await turn(agent, history=dialogue(20, 900))
+    assert (small.calls, len(model.requests)) == (["consult"], 2)
+
+
 async def test_rounds_of_the_turn_that_grew_too_long_go_too() -> None:
     """Calls go with their results, and the message that the turn is about stays."""
     model = counting(call("toolA"), call("toolA"), call("toolA"), TOO_LONG, "done")

@@ -138,18 +138,7 @@ class SqliteArtifacts:
                  self._cells.seal(data, "data", *place)),
             )  # fmt: skip
             if self._max_bytes is not None or self._max_count is not None:
-                self._make_room(connection)
-
-    def _make_room(self, connection: sqlite3.Connection) -> None:
-        """Deletes the oldest, never the newest."""
-        size, number = connection.execute("select sum(size), count(*) from artifacts").fetchone()
-        for n, bytes_ in connection.execute("select n, size from artifacts order by n").fetchall()[:-1]:
-            fits = self._max_bytes is None or size <= self._max_bytes
-            if fits and (self._max_count is None or number <= self._max_count):
-                return
-            connection.execute("delete from artifacts where n=?", (n,))
-            self._unswept = True
-            size, number = size - bytes_, number - 1
+                self._unswept |= _make_room(connection, self._max_bytes, self._max_count)
 
     def _head(self, scope: ArtifactScope, ref: str, connection: sqlite3.Connection) -> Artifact | None:
         sql = f"select known from artifacts where {_IN} and ref=?"  # noqa: S608 - our own text
@@ -186,6 +175,18 @@ class SqliteArtifacts:
 def _deleted(sql: str, values: tuple[object, ...], connection: sqlite3.Connection) -> int:
     with transaction(connection):
         return connection.execute(sql, values).rowcount
+
+
+def _make_room(connection: sqlite3.Connection, max_bytes: int | None, max_count: int | None) -> bool:
+    """Deletes the oldest, never the newest; whether there was anything to delete."""
+    made = False
+    size, number = connection.execute("select sum(size), count(*) from artifacts").fetchone()
+    for n, bytes_ in connection.execute("select n, size from artifacts order by n").fetchall()[:-1]:
+        if (max_bytes is None or size <= max_bytes) and (max_count is None or number <= max_count):
+            break
+        connection.execute("delete from artifacts where n=?", (n,))
+        size, number, made = size - bytes_, number - 1, True
+    return made
 
 
 def _named(scope: ArtifactScope) -> tuple[str, str, str]:

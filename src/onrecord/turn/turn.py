@@ -50,10 +50,12 @@ class Turn:
 
     ``answer`` is the answer that this take resumes with, for the whole take; ``resumed`` the same for whoever asked,
     read once. ``rounds`` are the rounds of the take so far, ``request`` the last request. ``record`` reads what is
-    stored of sessions; None where nobody stores them.
+    stored of sessions; None where nobody stores them. ``refused`` is what the model said was too long, and how, until
+    the next request.
     """
 
     record: Entries | None
+    refused: tuple[View, ModelError] | None
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
         "_now", "admitted", "answer", "apart", "asks", "cause", "children", "context", "cut", "disarmed", "done",
@@ -79,7 +81,7 @@ class Turn:
         self.model: Model = cast(Model, plan.model)
         self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
-        self.may_ask, self.record = True, None
+        self.may_ask, self.record, self.refused = True, None, None
         # What this take leaves behind.
         self.entries: list[Entry] = []
         self.messages: list[Outgoing] = []
@@ -109,7 +111,6 @@ class Turn:
         self.answer: Answered | None = None
         self.resumed: Answered | None = None
         self.request: Request | None = None
-        self.refused: tuple[View, ModelError] | None = None  # what a model said was too long, until the next request
         self.stopped: Stop | None = None
         self.interrupted: Interruption | None = None
         self.ignored: Outcome | None = None

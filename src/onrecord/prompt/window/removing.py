@@ -221,8 +221,8 @@ def _dropped(visit: _Visit, plan: Planned) -> Evicted | Stayed:
         ):
             return body_with
     head = visit.space.from_(0)
-    after = visit.space.from_(plan.stop)
-    if plan.start > head or after >= visit.space.size or isinstance(visit.units[after], UserMessage):
+    after = visit.space.from_(plan.stop)  # the newest ``keep`` are behind it
+    if plan.start > head or isinstance(visit.units[after], UserMessage):
         return body
     # No notice fits, and what a model said would lead: what leaves ends before an earlier message of a person.
     stop = visit.outline.last_person(plan.stop)
