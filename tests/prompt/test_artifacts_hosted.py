@@ -87,7 +87,9 @@ async def test_nothing_outlives_what_it_came_from(desk: Desk, how: str) -> None:
     """Erased with a person, a session, a message, or by age: then it is in no file, sub-turns' neither."""
     async with desk.opened([call("search")], "done", below=how in {"session", "message", "idle"}) as (host, _):
         first = await host.turn("s", "hi")
-        assert len(desk.left()) >= 1
+        left = desk.left()
+        assert left
+        assert not [name for name in left if "talk" in name]  # a record has tickets, and no rows
         desk.clock.advance(days=2)
         if how == "person":
             await host.erase(GUEST, why="left")
@@ -136,7 +138,7 @@ async def test_a_damaged_file_costs_one_call_and_is_named_in_the_log(
         assert texts(spending.model.requests[1])[-1] == '{"error":"what was stored under this ref cannot be read"}'
         assert [(b.op, b.reason, b.ref) for b in bodies(result, ArtifactRefused)] == [("get", "artifact-damaged", ref)]
         assert "kept" in caplog.text
-        assert CANARY.decode() not in caplog.text + str(result.entries)
+        assert CANARY.decode() not in caplog.text
 
 
 def _overwrite(kept: Path) -> None:

@@ -93,7 +93,7 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
                 "before_tool": SLOTS["before_tool"]["REFERENCES"], "after_tool": SLOTS["after_tool"]["PLACEMENT"],
             },
             tools=(_present(self),) if self.present else (), forget=self.store.forget, expire=self._expire,
-            built=self._built,
+            built=self._built, keeps_text=False,  # what is stored is stored to be kept out of the record
             bodies=(ArtifactMinted, ArtifactResolved, ArtifactExpired, ArtifactRefused, ArtifactPresented),
             manifest={"artifacts": {"max_inline_chars": self.max_inline_chars}},
         )  # fmt: skip

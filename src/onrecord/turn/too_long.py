@@ -18,7 +18,6 @@ def is_too_long(turn: Turn, request: Request, error: ModelError, round_id: str) 
 
     The model says so itself, and nobody was shown anything of a reply: nothing is guessed here, and nothing taken back.
     """
-    turn.refused = None
     windows = any(hook.slot == _WINDOW for hook in turn.plan.on_request[request.purpose])
     if error.kind != "context" or error.started or turn.streaming or not windows:
         return False
