@@ -12,7 +12,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.content import Image, Text
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid, UsageError
 from onrecord.governance.rules import after_tool
-from onrecord.jsonio import loads
+from onrecord.jsonio import digest, loads
 from onrecord.prompt.artifact_entries import (
     ArtifactMinted,
     ArtifactPresented,
@@ -150,6 +150,56 @@ async def test_the_same_result_has_the_same_ref() -> None:
     refs = [[ticket(text)["ref"] for text in texts(request)] for request in (model.requests[1], model.requests[3])]
     assert refs[0][0] == refs[0][1] != refs[0][2]
     assert len(await artifacts.store.list(scope())) == 2
+
+
+async def test_a_ref_cannot_be_made_from_what_it_names() -> None:
+    """A secret of the session is in it: knowing the rows is not enough, and one session's refs are not another's."""
+    refs = set[str]()
+    for effects in (FakeEffects(), OtherEffects()):
+        model = ScriptedModel([call("search")], "done")
+        agent = Agent(model, tools=[tool("search", lambda *_: LONG)], features=[Artifacts(100)])
+        await turn(agent, session="s", effects=effects)
+        refs.add(ticket(texts(model.requests[1])[0])["ref"])
+    assert len(refs) == 2
+    unkeyed = digest(b"\x1f".join((b"tool-result/search", LONG.encode())), "")
+    assert f"art_{unkeyed}" not in refs
+
+
+class OtherEffects(FakeEffects):
+    """Another world, with other secrets."""
+
+    def nonce(self) -> str:
+        return f"other {super().nonce()}"
+
+
+async def test_bytes_that_are_not_what_was_stored_are_not_handed_out() -> None:
+    """Whatever a store gives; and what is over is not listed."""
+
+    class Swaps(MemoryArtifacts):
+        async def get(self, scope: ArtifactScope, ref: str, /) -> bytes | None:
+            return b"other"
+
+    artifacts, seen = Artifacts(None, store=Swaps(), ttl_s=60), list[Any]()
+
+    async def works(args: Mapping[str, Any], ctx: Any) -> str:
+        own = artifacts.of(ctx)
+        if not await own.list() and not seen:
+            held = await own.put("words", "note")
+            seen.append(len(await own.list()))
+            with pytest.raises(UsageError, match="cannot be read") as raised:
+                await own.get(held.ref)
+            seen.append(raised.value.code)
+        else:
+            seen.append(len(await own.list()))
+        return "ok"
+
+    clock = FakeEffects()
+    agent = Agent(ScriptedModel(*[[call("works")], "done"] * 2), tools=[tool("works", works)], features=[artifacts])
+    first = await agent.turn("hi", session="s", effects=clock)
+    clock.advance(seconds=60)
+    await agent.turn("hi", session=first.session, effects=clock)
+    assert seen == [1, "artifact-damaged", 0]
+    assert [body.reason for body in bodies(first, ArtifactRefused)] == ["artifact-damaged"]
 
 
 # ---- in handlers -----------------------------------------------------------------------------------------------------
