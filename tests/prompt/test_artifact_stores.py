@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Callable
@@ -137,7 +138,7 @@ async def test_it_is_all_there_when_it_is_opened_again(tmp_path: Path, kind: str
     """And two may use it at once."""
     one, other = MAKES[kind](tmp_path / "kept"), MAKES[kind](tmp_path / "kept")
     await put(one, "a", CANARY)
-    await put(other, "b", seconds=1)
+    await asyncio.gather(*(put(store, "b", b"x" * 99_999, seconds=1) for _ in range(20) for store in (one, other)))
     await closed(one)
     again = MAKES[kind](tmp_path / "kept")
     assert await refs(again) == await refs(other) == ["a", "b"]
@@ -227,6 +228,25 @@ async def test_what_a_crash_left_half_written_goes_too(tmp_path: Path) -> None:
     assert await refs(store) == ["a"]
     half()
     await store.forget(HERS.session)
+    assert within(tmp_path) == []
+
+
+async def test_a_deletion_that_was_cut_short_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What says whose a folder is goes last."""
+    store = FileArtifacts(tmp_path)
+    await put(store, "a", CANARY)
+    unlink = Path.unlink
+
+    def fails(path: Path, missing_ok: bool = False) -> None:
+        if path.suffix == ".json":
+            raise PermissionError(13, "in use")
+        unlink(path, missing_ok=missing_ok)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", fails)
+        with pytest.raises(StoreError, match="PermissionError"):
+            await store.forget(ANA)
+    await store.forget(ANA)
     assert within(tmp_path) == []
 
 
