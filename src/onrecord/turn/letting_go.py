@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from msgspec import Struct
-
-from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.session.erasure import Retention
 from onrecord.tools.tool import Tool
+from onrecord.turn.below import Below, Expire, Forget
 from onrecord.turn.moments import Hooks
 
-__all__ = ("Below", "Expire", "Forget", "letting_go")
-
-Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
-"""A feature's name, and how it lets go of a session or a person."""
-
-Expire = tuple[str, Callable[[Retention, datetime], Awaitable[None]]]
-"""A feature's name, and how it lets go of what is old."""
+__all__ = ("letting_go",)
 
 G = TypeVar("G", Forget, Expire)
-
-
-class Below(Struct, frozen=True):
-    """A trait of tools that are agents: what their features keep has to go with what their host's do."""
-
-    forget: tuple[Forget, ...] = ()
-    expire: tuple[Expire, ...] = ()
-
-    def check(self, tool: Tool, /) -> None:
-        """It may stand on any tool."""
-
-    def arms(self) -> None:
-        """Nothing has to be mounted: it is read where an agent is compiled."""
 
 
 def letting_go(

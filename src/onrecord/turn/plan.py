@@ -17,10 +17,11 @@ from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.below import Expire, Forget
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import UNNAMED, Instruction
-from onrecord.turn.letting_go import Expire, Forget, letting_go
-from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Hooks, Moment, Rank, Watch
+from onrecord.turn.letting_go import letting_go
+from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Guard, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
 
 __all__ = ("Bundle", "Mounted", "Plan", "compile_plan")
@@ -101,6 +102,7 @@ class Plan:
         self.conditional: tuple[Instruction, ...] = ()
         self.declared: tuple[Instruction, ...] = ()  # all of them, in the order in which requests show them
         self.forget: tuple[Forget, ...] = ()
+        self.guards: tuple[tuple[str, Guard], ...] = ()
         self.expire: tuple[Expire, ...] = ()
         self.features: tuple[str, ...] = ()
         self.active: tuple[Callable[[Any], frozenset[str]], ...] = ()
@@ -389,5 +391,6 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
             plan.watch = (*plan.watch, watch)
     plan.active = tuple(h.active for _, h in mounted if h.active is not None)
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
+    plan.guards = tuple((name, h.guard) for name, h in mounted if h.guard is not None)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
     plan.forget, plan.expire = letting_go(mounted, plan.tools.values())
