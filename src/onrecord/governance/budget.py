@@ -123,7 +123,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
         return Hooks(
             on_request=self.before_call, on_reply=self.after_reply, on_settle=self.at_the_end,
             order={"request": EARLY}, purposes=frozenset({"speak", "wrap_up", "judge"}), folds=(LEDGER,),
-            bodies=(Ticked, LimitHit), guard=self.guard, manifest={"budget": about},
+            bodies=(Ticked, LimitHit), guard=self.guard, manifest={"budget": about}, alone=True,
         )  # fmt: skip
 
     async def before_call(self, turn: Turn, request: Request) -> Request | Stop:

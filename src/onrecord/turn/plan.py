@@ -18,8 +18,9 @@ from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.below import Expire, Forget
+from onrecord.turn.conflicts import check_instructions, check_single
 from onrecord.turn.director import Director
-from onrecord.turn.instruction import UNNAMED, Instruction
+from onrecord.turn.instruction import Instruction
 from onrecord.turn.letting_go import letting_go
 from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Guard, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
@@ -174,23 +175,25 @@ def compile_plan(
 ) -> Plan:
     """Mounts everything into the plan. ``first`` are hooks of the core and the director, before the features'."""
     mounted = list(first)
-    sides = [OURS] * len(mounted)
+    sides, forms = [OURS] * len(mounted), [name for name, _ in mounted]
     for feature, side in sourced(features):
         mounted.append((feature.name, hooks_of(feature, feature.name, plan.spec)))
         sides.append(side)
-    _check_single(mounted, sides)
+        forms.append(type(feature).__name__)
+    check_single(mounted, forms, sides)
     register_tools(plan, _tools(tools, mounted, sides))
     if armed := _armed(plan, features):
         mounted += armed
         sides += [OURS] * len(armed)
+        forms += [name for name, _ in armed]
         register_tools(plan, _tools(tools, mounted, sides))
     plan.features = tuple(name for name, _ in mounted)
     _check_bundles(features)
-    _check_single(mounted, sides)
+    check_single(mounted, forms, sides)
     _mount_moments(plan, mounted)
     _mount_state(plan, mounted)
     told = [i for _, h in mounted for i in h.instructions]
-    _check_instructions(mounted, sides)
+    check_instructions(mounted, sides)
     plan.declared = tuple(sorted(told, key=lambda i: i.rank))
     plan.conditional = tuple(i for i in told if not i.is_fixed)
     plan.pieces = tuple(piece for i in told if i.is_fixed and (piece := i.piece()) is not None)
@@ -251,44 +254,6 @@ def _check_bundles(features: Iterable[Feature]) -> None:
             raise FeatureConflict(f"bundle {bundle.name!r} is given {twice}", hint="take one of them out")
         if isinstance(bundle, Bundle):
             versions[bundle.name] = bundle.version
-
-
-def _check_single(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) -> None:
-    """FeatureConflict for two of what there may be one of, naming both and who brings them."""
-    placed = [(name, hooks, side) for (name, hooks), side in zip(mounted, sides, strict=True)]
-    for name, hooks, _ in placed:
-        same = [side for other, _, side in placed if other == name]
-        if hooks.alone and len(same) > 1:
-            raise FeatureConflict(
-                f"the feature {name!r} is given twice, by {same[0]} and by {same[1]}",
-                hint="one of them says everything",
-            )
-    slot = SLOTS["request"]["WINDOW"]
-    windows = [(n, side) for n, h, side in placed if h.on_request is not None and h.order.get("request") == slot]
-    thinking = [(n, side) for n, h, side in placed if h.on_thinking is not None]
-    for what, found in (("can hold the window", windows), ("rewrites thinking", thinking)):
-        if len(found) > 1:
-            (one, by_one), (other, by_other), *_ = found
-            raise FeatureConflict(
-                f"only one feature {what}; found {one!r} and {other!r}, of {by_one} and of {by_other}"
-            )
-
-
-def _check_instructions(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) -> None:
-    """FeatureConflict for two different instructions of one name, naming who brings them."""
-    named: dict[str, tuple[Instruction, str]] = {}
-    for (feature, hooks), side in zip(mounted, sides, strict=True):
-        for told in hooks.instructions:
-            if not isinstance(told, Instruction):
-                raise ConfigurationError(
-                    f"{type(told).__name__!r} among the instructions of {feature!r} is none",
-                    hint='write Instruction("Be brief.")',
-                )
-            first, by = named.setdefault(told.name, (told, side))
-            if first is not told and told.name != UNNAMED:
-                raise FeatureConflict(
-                    f"two instructions are named {told.name!r}: one of {by}, one of {side}", hint="rename one of them"
-                )
 
 
 def _tools(
