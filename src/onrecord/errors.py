@@ -173,9 +173,13 @@ class AnswerRefused(TurnError):
 
 
 class FeatureFailed(TurnError):
-    """A feature's hook raised, or broke its contract, at a moment that cannot be turned into a denial."""
+    """A feature's hook raised, or broke its contract, at a moment that cannot be turned into a denial.
+
+    ``erased`` is what `Host.expire` had erased when a feature could not let go of what it keeps of that.
+    """
 
     default_code = "feature-failed"
+    erased: object = None
 
     def __init__(self, feature: str, moment: str, problem: str, *, hint: str = "") -> None:
         super().__init__(f"feature {feature!r} failed at {moment}: {problem}", hint=hint)

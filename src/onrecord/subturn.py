@@ -55,7 +55,8 @@ def agent_tool(agent: Agent[Any, Any], id: str, description: str, *, concurrency
 
     return Tool(
         id, handler, description or f"Ask {agent.name}.", parameters=PARAMETERS, check_arguments=True,
-        concurrency_safe=concurrency_safe, traits=(Below(agent.plan.forget, agent.plan.expire, _cards(agent.plan)),),
+        concurrency_safe=concurrency_safe,
+        traits=(Below(forget=agent.plan.forget, expire=agent.plan.expire, cards=_cards(agent.plan)),),
     )  # fmt: skip
 
 

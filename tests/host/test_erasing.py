@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from onrecord import Agent, Said
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import FeatureFailed
 from onrecord.host import Given
-from onrecord.session.erasure import Retention
+from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.inbox import Row
-from onrecord.testing import ScriptedModel
+from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.moments import Hooks
 from tests.host.hosting import hosted, said
 from tests.turn.interrupting.live import WAIT, Halting
@@ -138,6 +139,74 @@ async def test_features_of_agents_below_forget_too() -> None:
     async with hosted(Agent(ScriptedModel(), tools=[middle], features=[shared])) as host:
         await host.erase(ANA, why="left")
     assert (deep.forgot, shared.forgot) == ([ANA], [ANA])
+
+
+class Ages(Remembers):
+    """One that knows how old what it keeps is."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.expired: list[tuple[Retention, datetime]] = []
+
+    def hooks(self, spec: Any) -> Hooks:
+        return Hooks(forget=self.forget, expire=self.expire)
+
+    async def expire(self, policy: Retention, now: datetime) -> None:
+        self.expired.append((policy, now))
+
+
+async def test_sessions_of_sub_turns_are_forgotten_too() -> None:
+    """What a feature keeps of them is kept under their own names; those of other sessions stay."""
+    notes = Remembers("notes")
+    below = Agent(ScriptedModel("Deep.", "Deeper."), features=[notes]).as_tool(id="below")
+    model = ScriptedModel([call("below", message="?")], "One.", [call("below", message="?")], "Two.", "Three.")
+    async with hosted(Agent(model, tools=[below])) as host:
+        first = await host.turn("s", "Hi")
+        await host.turn("s", "Hi")
+        await host.turn("other", "Hi")
+        children = [child.session.key for child in first.children if child.session is not None]
+        assert len(children) == 1
+        assert first.session is not None
+        await host.erase("s", messages=[first.session.conversation.messages[0].id], why="a name")
+        assert notes.forgot == [SessionKey("s"), *children]
+        notes.forgot.clear()
+        await host.erase("s", why="asked for it")
+        assert (len(notes.forgot), set(children) < set(notes.forgot)) == (3, True)
+
+
+async def test_features_let_go_by_age() -> None:
+    """One that knows ages is told the policy and the instant; all forget sessions that are gone, of sub-turns too."""
+    ages, notes = Ages("ages"), Remembers("notes")
+    below = Agent(ScriptedModel("Deep."), features=[ages]).as_tool(id="below")
+    model = ScriptedModel([call("below", message="?")], "Hello.", "Hello.")
+    clock = FakeEffects()
+    async with hosted(Agent(model, features=[notes], tools=[below]), effects=clock) as host:
+        first = await host.turn("s", "Hi")
+        (child,) = (child.session.key for child in first.children if child.session is not None)
+        rows = Retention(rows=timedelta(0))
+        await host.expire(rows)
+        assert (ages.expired, ages.forgot, notes.forgot) == ([(rows, clock.now())], [], [])
+        clock.advance(hours=1)
+        await host.turn("young", "Hi")
+        policy = Retention(entries=timedelta(seconds=9), sessions=timedelta(minutes=9))
+        done = await host.expire(policy)
+        assert ages.expired[1:] == [(policy, clock.now())]
+        assert set(done.gone) == {SessionKey("s"), child}
+        assert ages.forgot == notes.forgot == list(done.gone)
+
+
+async def test_one_that_cannot_let_go_keeps_no_other_from_it() -> None:
+    """The store's part is done; who failed is named."""
+    fails, whole = Remembers("fails", fails=True), Remembers("whole")
+    clock = FakeEffects()
+    async with hosted(Agent(ScriptedModel("Hello."), features=[fails, whole]), effects=clock) as host:
+        await host.turn("s", "Hi")
+        clock.advance(minutes=1)
+        with pytest.raises(FeatureFailed, match="'fails'") as raised:
+            await host.expire(Retention(sessions=timedelta(seconds=9)))
+        assert (await said(host), whole.forgot) == ([], [SessionKey("s")])
+        assert isinstance(raised.value.erased, Erasure)
+        assert raised.value.erased.gone == (SessionKey("s"),)
 
 
 async def test_some_messages_are_erased_with_their_turns() -> None:

@@ -6,21 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from onrecord.agent import Agent
+from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.jsonio import loads
 from onrecord.models.request import Request
-from onrecord.prompt.artifact_stores import ArtifactScope
+from onrecord.prompt.artifact_store import ArtifactScope
 from onrecord.prompt.artifacts import Artifacts
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.declare import tool as declared
 from onrecord.tools.tool import ToolContext
 from tests.turn.acting import texts, tool, turn
 
-__all__ = ("DAY", "LONG", "ROWS", "SCOPE", "Spending", "placed", "scope", "ticket")
+__all__ = ("ANA", "DAY", "LONG", "ROWS", "SCOPE", "Spending", "placed", "scope", "ticket")
 
 LONG = "x" * 500
 ROWS = [{"city": "Lund", "price": 90}] * 30
 DAY = FakeEffects().now()
-SCOPE = ArtifactScope(tenant="t", principal="ana", session="s")
+ANA = Identity(tenant="hotel", principal="ana")
+SCOPE = ArtifactScope(session=SessionKey("s", tenant="t"), owner=ANA)
 
 
 def ticket(text: str) -> Mapping[str, Any]:
@@ -41,7 +43,7 @@ async def placed(artifacts: Artifacts, result: Any, *features: Any) -> tuple[Any
 
 def scope(session: str = "s") -> ArtifactScope:
     """The scope of a session of nobody."""
-    return ArtifactScope(tenant="", principal="", session=session)
+    return ArtifactScope(session=SessionKey(session))
 
 
 class Spending:

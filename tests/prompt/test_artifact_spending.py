@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered, Ask
-from onrecord.errors import ConfigurationError, ToolInvalid
+from onrecord.errors import ConfigurationError, StoreError, ToolInvalid
 from onrecord.prompt.artifact_entries import (
     ArtifactExpired,
     ArtifactMinted,
     ArtifactRefused,
     ArtifactResolved,
 )
-from onrecord.prompt.artifact_stores import ArtifactScope, MemoryArtifacts
+from onrecord.prompt.artifact_store import Artifact, ArtifactScope, MemoryArtifacts
 from onrecord.prompt.artifacts import Artifacts, Wants
 from onrecord.session import pack, unpack
 from onrecord.testing import FakeEffects, ScriptedModel, call
@@ -39,7 +39,7 @@ async def test_a_tool_gets_what_its_ref_names() -> None:
     assert texts(spending.model.requests[-1])[1] == "30 rows"
     (resolved,) = bodies(result, ArtifactResolved)
     assert (resolved.via, resolved.tool, resolved.what) == ("rows", "count", "tool-result/search")
-    assert "Lund" not in str(result.entries)
+    assert b"Lund" not in b"".join(spending.agent.plan.codec.lines(result.entries))
     assert result.session is not None
     assert b"Lund" not in pack(result.session)
 
@@ -227,3 +227,18 @@ async def test_an_agent_may_spend_tickets_for_its_own_question() -> None:
     answer = Answered(open_question(waits).key, approved=True)
     done = await agent.turn(answer, session=waits.session, effects=FakeEffects())
     assert done.text == "done"
+
+
+async def test_a_ref_that_cannot_be_looked_up_is_refused_before_the_tool_runs() -> None:
+    """A store that is down, or holds something torn: the model learns that it cannot be read, the record the code."""
+
+    class Down(MemoryArtifacts):
+        async def head(self, scope: ArtifactScope, ref: str, /) -> Artifact | None:
+            raise StoreError("the file somewhere is torn", code="artifact-damaged")
+
+    spending = Spending(Artifacts(100, store=Down()))
+    result = await turn(spending.agent, session="s")
+    told = texts(spending.model.requests[-1])[1]
+    assert told.startswith("Argument 'rows': what was stored under this ref cannot be read.")
+    assert "somewhere" not in told
+    assert (spending.got, bodies(result, ArtifactRefused)[0].reason) == ([], "artifact-damaged")

@@ -10,17 +10,16 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.content import Image, Text
-from onrecord.conversation.identity import SessionKey
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid, UsageError
 from onrecord.governance.rules import after_tool
-from onrecord.jsonio import loads
+from onrecord.jsonio import digest, loads
 from onrecord.prompt.artifact_entries import (
     ArtifactMinted,
     ArtifactPresented,
     ArtifactRefused,
     ArtifactResolved,
 )
-from onrecord.prompt.artifact_stores import Artifact, ArtifactScope, MemoryArtifacts
+from onrecord.prompt.artifact_store import Artifact, ArtifactScope, MemoryArtifacts
 from onrecord.prompt.artifacts import Artifacts
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.testing.conformance.feature import FeatureConformance, InertFeatureConformance, MakeFeature
@@ -62,7 +61,7 @@ async def test_n162_a_long_result_becomes_a_ticket() -> None:
     (minted,) = bodies(result, ArtifactMinted)
     assert (minted.ref, minted.bytes, minted.call.rsplit("/", 1)[-1]) == (held["ref"], 500, "c0")
     assert results(result) == [("search", "returned")]
-    assert LONG not in str(result.entries)
+    assert LONG.encode() not in b"".join(Agent(ScriptedModel(), features=[artifacts]).plan.codec.lines(result.entries))
 
 
 @pytest.mark.parametrize(("length", "is_placed"), [(100, False), (101, True)])
@@ -153,6 +152,56 @@ async def test_the_same_result_has_the_same_ref() -> None:
     assert len(await artifacts.store.list(scope())) == 2
 
 
+async def test_a_ref_cannot_be_made_from_what_it_names() -> None:
+    """A secret of the session is in it: knowing the rows is not enough, and one session's refs are not another's."""
+    refs = set[str]()
+    for effects in (FakeEffects(), OtherEffects()):
+        model = ScriptedModel([call("search")], "done")
+        agent = Agent(model, tools=[tool("search", lambda *_: LONG)], features=[Artifacts(100)])
+        await turn(agent, session="s", effects=effects)
+        refs.add(ticket(texts(model.requests[1])[0])["ref"])
+    assert len(refs) == 2
+    unkeyed = digest(b"\x1f".join((b"tool-result/search", LONG.encode())), "")
+    assert f"art_{unkeyed}" not in refs
+
+
+class OtherEffects(FakeEffects):
+    """Another world, with other secrets."""
+
+    def nonce(self) -> str:
+        return f"other {super().nonce()}"
+
+
+async def test_bytes_that_are_not_what_was_stored_are_not_handed_out() -> None:
+    """Whatever a store gives; and what is over is not listed."""
+
+    class Swaps(MemoryArtifacts):
+        async def get(self, scope: ArtifactScope, ref: str, /) -> bytes | None:
+            return b"other"
+
+    artifacts, seen = Artifacts(None, store=Swaps(), ttl_s=60), list[Any]()
+
+    async def works(args: Mapping[str, Any], ctx: Any) -> str:
+        own = artifacts.of(ctx)
+        if not await own.list() and not seen:
+            held = await own.put("words", "note")
+            seen.append(len(await own.list()))
+            with pytest.raises(UsageError, match="cannot be read") as raised:
+                await own.get(held.ref)
+            seen.append(raised.value.code)
+        else:
+            seen.append(len(await own.list()))
+        return "ok"
+
+    clock = FakeEffects()
+    agent = Agent(ScriptedModel(*[[call("works")], "done"] * 2), tools=[tool("works", works)], features=[artifacts])
+    first = await agent.turn("hi", session="s", effects=clock)
+    clock.advance(seconds=60)
+    await agent.turn("hi", session=first.session, effects=clock)
+    assert seen == [1, "artifact-damaged", 0]
+    assert [body.reason for body in bodies(first, ArtifactRefused)] == ["artifact-damaged"]
+
+
 # ---- in handlers -----------------------------------------------------------------------------------------------------
 
 
@@ -220,21 +269,11 @@ def test_there_is_no_such_tool_unless_it_is_asked_for() -> None:
         Agent(ScriptedModel(), features=[Artifacts(), Artifacts()])
 
 
-@pytest.mark.parametrize("given", [{"max_inline_chars": 0}, {"max_inline_chars": True}, {"ttl_s": 0}, {"ttl_s": -1.0}])
+NO_TIME = [{"ttl_s": seconds} for seconds in (0, -1.0, float("inf"), float("nan"))]
+
+
+@pytest.mark.parametrize("given", [{"max_inline_chars": 0}, {"max_inline_chars": True}, *NO_TIME])
 def test_numbers_that_make_no_sense_are_refused(given: Any) -> None:
     """When they are declared."""
     with pytest.raises(ConfigurationError, match="of Artifacts is a"):
         Artifacts(**given)
-    for name in ("max_bytes", "max_count"):
-        with pytest.raises(ConfigurationError, match=f"{name} of MemoryArtifacts"):
-            MemoryArtifacts(**{name: 0})
-
-
-async def test_erasing_a_session_forgets_its_artifacts() -> None:
-    """Through the hook that every host calls."""
-    artifacts = Artifacts(100)
-    await placed(artifacts, LONG)
-    forget = artifacts.hooks(Agent(ScriptedModel()).spec).forget
-    assert forget is not None
-    await forget(SessionKey("s"))
-    assert await artifacts.store.list(scope()) == []

@@ -19,6 +19,7 @@ from onrecord.prompt.buckets import (
     ContextRegistry,
     ContextSnapshot,
     ContextUpdate,
+    Recorded,
     RuntimeContext,
     context_message,
     writer_of,
@@ -193,6 +194,14 @@ def test_a_feature_without_a_source_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="a provider of RuntimeContext is a function"):
         RuntimeContext(providers=(wrong,))
 
+    async def later(turn: Turn) -> ContextReader:
+        return ContextReader(owner=True)
+
+    readers: tuple[Any, ...] = (later, "ana")
+    for reader in readers:
+        with pytest.raises(ConfigurationError, match="reader= of RuntimeContext"):
+            RuntimeContext(registry=ContextRegistry(), reader=reader)
+
 
 async def test_the_buckets_are_read_once_and_stand_before_the_rounds() -> None:
     """As they were when the message was admitted; a round that changes them sees it in the next turn."""
@@ -244,6 +253,29 @@ async def test_a_provider_that_fails_is_noted_and_nobody_waits_for_it() -> None:
     assert [note.text for note in bodies(result, Noted)] == ["a provider failed: OSError"]
     assert result.text == "Hello."
     assert len(read(model.requests[0])["turn"]) == 1
+
+
+def _breaks(turn: Turn) -> Any:
+    raise KeyError("who?")
+
+
+@pytest.mark.parametrize("reader", [_breaks, lambda _: None, lambda _: "ana"])
+async def test_where_nobody_says_who_reads_nothing_is_read(reader: Any) -> None:
+    """A reader that cannot be told is none that may read everything; the message is answered all the same."""
+    model = ScriptedModel("Hello.")
+    feature = RuntimeContext(registry=registry(update("secret")), reader=reader, providers=(lambda _: "up",))
+    result = await turn(Agent(model, features=[feature]), session="s")
+    assert [note.text.rpartition(": ")[0] for note in bodies(result, Noted)] == ["the reader failed"]
+    assert (result.text, read(model.requests[0])["turn"]) == ("Hello.", ["[Context]\n- <lambda>: up"])
+
+
+async def test_what_is_no_context_is_noted_and_not_shown() -> None:
+    """A number, a list, a thing with a text of its own."""
+    model = ScriptedModel("Hello.")
+    wrong: Any = (lambda _: 7, lambda _: ["a"], lambda _: Recorded("x", update()), lambda _: None)
+    result = await turn(Agent(model, features=[RuntimeContext(providers=wrong)]), session="s")
+    assert [note.text for note in bodies(result, Noted)] == ["a provider failed: TypeError"] * 3
+    assert (result.text, read(model.requests[0])["turn"]) == ("Hello.", [])
 
 
 async def test_a_reader_sees_what_is_meant_for_them() -> None:

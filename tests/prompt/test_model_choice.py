@@ -16,6 +16,7 @@ from onrecord.models.model import ModelCard, preset
 from onrecord.models.request import Piece, Request, Settings
 from onrecord.prompt.model_choice import Choice, Choose
 from onrecord.record.kinds import ModelRequested, Noted
+from onrecord.session import pack, unpack
 from onrecord.testing import ScriptedModel
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
@@ -53,8 +54,8 @@ async def test_a_model_and_instructions_are_chosen_once_a_turn_and_filed() -> No
     assert result.entries[0].body.manifest["model"] == "function"  # type: ignore[attr-defined]
 
 
-async def test_they_are_chosen_again_when_a_paused_turn_goes_on() -> None:
-    """A take has its own: the person may have come back days later."""
+async def test_a_model_that_is_an_object_is_asked_for_again_when_a_paused_turn_goes_on() -> None:
+    """It does not outlive its process; which one it was is noted in each take."""
     models = [ScriptedModel([call("lookup")]), ScriptedModel("done")]
     left = list(models)
     asks = tool(handler=lambda _, ctx: ctx.ask(Ask("Sure?")))
@@ -63,6 +64,35 @@ async def test_they_are_chosen_again_when_a_paused_turn_goes_on() -> None:
     assert paused.question is not None
     result = await turn(agent, Answered(paused.question.key, value=True), session=paused.session)
     assert (len(notes(paused)), len(notes(result)), left) == (1, 1, [])
+
+
+async def test_what_was_chosen_stays_when_a_paused_turn_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name and the instructions are those that the turn began with, in another process too (spec 11, 40)."""
+    asked, asks = list[str](), tool(handler=lambda _, ctx: ctx.ask(Ask("Sure?")))
+    small, large = ScriptedModel([call("lookup")], "done"), ScriptedModel("large", "fixed")
+    monkeypatch.setattr("onrecord.turn.configuring.as_model", lambda given: {"s": small, "l": large}.get(given, given))
+
+    def model(turn: Turn) -> str:
+        asked.append("model")
+        return "s" if len(asked) < 3 else "l"
+
+    def instructions(turn: Turn) -> str:
+        asked.append("instructions")
+        return f"Version {len(asked)}."
+
+    agent: Agent[Any, Any] = Agent(model, instructions=instructions, tools=[asks])
+    paused = await turn(agent, session="s")
+    assert paused.question is not None
+    assert paused.session is not None
+    session, answer = unpack(pack(paused.session)), Answered(paused.question.key, value=True)
+    result = await turn(agent, answer, session=session)
+    assert (result.text, asked) == ("done", ["model", "instructions"])
+    assert [read(request)["system"] for request in small.requests] == ["Version 2."] * 2
+    assert notes(paused) == notes(result)
+    assert (await turn(agent, "again", session=result.session)).text == "large"
+    assert asked[2:] == ["model", "instructions"]
+    fixed = await turn(agent.with_(instructions="Fixed.", model=large), answer, session=session)
+    assert (fixed.text, notes(fixed)) == ("fixed", [])  # what the agent itself says now is what it says
 
 
 async def test_a_name_is_a_choice_too() -> None:

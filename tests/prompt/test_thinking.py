@@ -30,6 +30,7 @@ from onrecord.providers.anthropic.cards import anthropic_card
 from onrecord.providers.anthropic.project import AnthropicProjection
 from onrecord.providers.openai_chat.cards import Dialect
 from onrecord.providers.openai_chat.project import ChatProjection
+from onrecord.record.jsonl import EntryCodec
 from onrecord.record.kinds import ModelReplied, ModelRequested, Noted
 from onrecord.session.codec import dumps_session
 from onrecord.testing import ScriptedModel, reply
@@ -171,7 +172,7 @@ async def test_l193_a_handler_decides_what_is_kept_before_anybody_sees_it() -> N
     result, deltas = await heard(Thinking(5000, handler=lambda words: words.replace(SECRET, "[...]")))
     assert thoughts(result) == ["so [...]", "sure"]
     assert [d.text for d in deltas if isinstance(d, (ReasoningDelta, TextDelta))] == ["so [...]", "Ye", "sure", "s."]
-    assert SECRET not in str(result.entries)
+    assert SECRET.encode() not in b"".join(EntryCodec().lines(result.entries))
     assert result.text == "Yes."
 
 
@@ -219,7 +220,7 @@ async def test_silent_calls_pass_the_handler_too() -> None:
     """What a judge thinks is filed like anything else."""
     model = thinks("done", judge=[[ThinkingChunk(SECRET), "J"]], consult=[[ThinkingChunk(SECRET), "C"]])
     result = await turn(Agent(model, director=Asking(said=[]), features=[Thinking(5000, handler=None)]))
-    assert SECRET not in str(result.entries)
+    assert SECRET.encode() not in b"".join(EntryCodec().lines(result.entries))
     assert [asked.settings.thinking for asked in model.requests] == [5000, None, 5000]  # no hook runs for a consult
 
 

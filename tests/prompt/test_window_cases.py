@@ -16,15 +16,20 @@ from onrecord.conversation.inputs import Happened
 from onrecord.conversation.transcript import messages_from
 from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, FeatureConflict, Unmeasurable
+from onrecord.models.request import Request
 from onrecord.prompt.window.compaction import Compaction
 from onrecord.prompt.window.evicted import Evicted, Pressure, Stayed
 from onrecord.prompt.window.gaps import DROPPED_HEAD
 from onrecord.prompt.window.window import Window
 from onrecord.testing import ScriptedModel, call, reply
 from onrecord.testing.conformance.feature import FeatureConformance, InertFeatureConformance, MakeFeature
+from onrecord.turn.director import Query
+from onrecord.turn.moments import SLOTS, Hooks
+from onrecord.turn.turn import Turn
+from tests.prompt.test_window_record import SCORES
 from tests.prompt.window_units import LONG, counting, kept, knows, scribe, tools
 from tests.prompt.windows import Record, dialogue, looked, shows, spans
-from tests.turn.acting import bodies, read, texts, tool, turn
+from tests.turn.acting import Named, bodies, read, texts, tool, turn
 
 pytestmark = pytest.mark.unit
 
@@ -279,11 +284,56 @@ async def test_i107_a_provider_that_counts_nothing_is_an_error(usage: Usage | No
     assert raised.value.result is not None
 
 
+async def test_a_provider_that_counts_only_what_it_wrote_has_counted() -> None:
+    """It reports usage; that the request had none of it is its word."""
+    model = ScriptedModel(call("look"), "done", usage=Usage(output_tokens=3))
+    result = await turn(Agent(model, tools=[tool("look")], features=[Window.budget(1000)]))
+    assert (result.text, bodies(result, Stayed)) == ("done", [])
+
+
 async def test_a_provider_that_stops_counting_is_told_once() -> None:
     """From then on nothing is removed."""
     model = ScriptedModel(reply(call("look"), usage=Usage(input_tokens=9)), call("look"), call("look"), "done")
     result = await turn(Agent(model, tools=[tool("look")], features=[Window.budget(1000)]))
     assert [[each.why for each in body.kept] for body in bodies(result, Stayed)] == [["unmeasured"]]
+
+
+async def test_a_provider_that_counts_again_and_stops_again_is_told_again() -> None:
+    """Once each time."""
+    counts = Usage(input_tokens=9)
+    replies = [reply(call("look"), usage=usage) for usage in (counts, None, None, counts, None, None)]
+    model = ScriptedModel(*replies, "done")
+    result = await turn(Agent(model, tools=[tool("look")], features=[Window.budget(1000)], rounds=9))
+    assert [[each.why for each in body.kept] for body in bodies(result, Stayed)] == [["unmeasured"]] * 2
+
+
+async def test_a_budget_lets_all_go_that_may() -> None:
+    """Nobody counted how much of it is enough; a summary is made of one stretch, since each is paid."""
+    rules = [{"role": "system", "content": "Be kind."}, *dialogue(2, 900)] * 3
+    for window, starts in (
+        (Window.budget(50, keep=2), [1, 4, 7]),
+        (Window.summarize(50, model=scribe("They met."), keep=2), [1]),
+    ):
+        model = counting(call("look"), "done", tokens=99)
+        result = await turn(Agent(model, tools=[tool("look")], features=[window]), history=rules)
+        assert [body.start for body in bodies(result, Evicted)] == starts
+        assert len(bodies(result, Pressure)) == 1
+
+
+async def test_only_what_the_agent_itself_asks_is_a_measure() -> None:
+    """The small questions of other features count for their own requests."""
+    small = scribe("{}")  # which counts 7
+
+    async def asks(turn: Turn, request: Request) -> Request:
+        if turn.number == 1:
+            await turn.consult(Query(key="q", pieces=(), shape=SCORES), where="main/other", model=small)
+        return request
+
+    other = Named("other", Hooks(on_request=asks, order={"request": SLOTS["request"]["PINS"]}))
+    model = counting(call("look"), "done", tokens=99)
+    agent = Agent(model, tools=[tool("look")], features=[other, Window.budget(50, keep=1)])
+    result = await turn(agent, history=dialogue(6, 900))
+    assert [body.measured for body in bodies(result, Evicted)] == [99]
 
 
 async def test_results_stay_readable_where_they_are_pinned() -> None:

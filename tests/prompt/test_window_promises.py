@@ -13,30 +13,27 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
-from onrecord.conversation.inputs import Answered
 from onrecord.conversation.messages import ContextMessage, Unit, UserMessage
 from onrecord.conversation.usage import Usage
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Span
 from onrecord.prompt.window import outline as outline_module
 from onrecord.prompt.window.evicted import Evicted
-from onrecord.prompt.window.gaps import Gap, Windowed, absorbed, notice, safe_names
+from onrecord.prompt.window.gaps import Gap, absorbed, notice, safe_names
 from onrecord.prompt.window.outline import Outline
-from onrecord.prompt.window.planning import Space, plan_removal
+from onrecord.prompt.window.planning import MOST_TOLD, Space, pinned_results, plan_removal
 from onrecord.prompt.window.sizes import estimate
 from onrecord.prompt.window.window import Window
 from onrecord.session import pack, refold, unpack
-from onrecord.session.codec import dumps_session, slot_value
-from onrecord.session.history import remove_message
+from onrecord.session.codec import dumps_session
 from onrecord.session.session import Session
-from onrecord.testing import FakeEffects, ScriptedModel, call, raises, reply
+from onrecord.testing import ScriptedModel, call, raises, reply
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.result import TurnResult
 from onrecord.turn.turn import Turn
-from tests.prompt.window_units import units_of_kinds
+from tests.prompt.window_units import session_of, units_of_kinds
 from tests.prompt.windows import dialogue, spans
 from tests.turn.acting import Named, bodies, read, tool, turn
-from tests.turn.pausing.asking import approve, open_question
 
 pytestmark = pytest.mark.unit
 
@@ -187,117 +184,26 @@ def test_a_plan_is_what_its_rules_say(kinds: list[str], cuts: list[tuple[int, in
     assert [place for place in shown if plan.start <= place < plan.stop] == leaves
 
 
-# ---- over pauses, edits and failures ---------------------------------------------------------------------------------
+def test_who_stays_is_told_up_to_a_number() -> None:
+    """An entry stays small, however many stay."""
+    units = units_of_kinds(["system"] * 50 + ["user"])
+    outline = Outline()
+    outline.extend(units, len(units))
+    plan = plan_removal(units, outline, Space(len(units)), 1, -1, {})
+    assert (plan.start, plan.stop, len(plan.refusals)) == (50, 50, MOST_TOLD)
+
+
+def test_a_call_that_still_waits_is_no_last_result() -> None:
+    """The result before it is."""
+    units = units_of_kinds(["user", "round", "open", "user"])
+    outline = Outline()
+    outline.extend(units, len(units))
+    assert pinned_results(units, outline, Space(len(units)), 1, 2, 0) == {1: "look"}
+
+
+# ---- over long histories ---------------------------------------------------------------------------------------------
 
 LONG = WORDS[2]
-
-
-def session_of(result: TurnResult[Any]) -> Session:
-    """The session that a turn left."""
-    assert result.session is not None
-    return result.session
-
-
-async def test_a_resumed_turn_shows_what_it_is_about() -> None:
-    """Other messages came while it waited; its own stayed by name, and leads when it goes on."""
-    model = ScriptedModel([call("pay")], *[LONG] * 4, "Paid.")
-    agent = Agent(model, tools=[tool("pay")], features=[approve("pay"), Window.last(1)])
-    waits = await turn(agent, "#0 pay", session="s")
-    session = session_of(waits)
-    for _ in range(3):
-        session = session_of(await turn(agent, LONG, session=session))
-    later = await turn(agent, LONG, session=session)
-    session = session_of(later)
-    kept = [each for body in bodies(later, Evicted) for each in body.kept]
-    assert next(each.why for each in kept) == "pending-check-in"
-    done = await agent.turn(Answered(open_question(waits).key, approved=True), session=session, effects=FakeEffects())
-    assert done.text == "Paid."
-    assert read(model.requests[-1])["messages"][0]["content"] == "#0 pay"
-
-
-async def windowed(turns: int) -> tuple[ScriptedModel, Agent[Any, str], Session]:
-    """A session of which something has left."""
-    model = ScriptedModel(*[LONG] * (turns + 2))
-    agent = Agent(model, features=[Window.last(4, slack=2)])
-    session: Session | str = "s"
-    for number in range(turns):
-        session = session_of(await turn(agent, f"#{number} {LONG}", session=session))
-    assert isinstance(session, Session)
-    return model, agent, session
-
-
-@pytest.mark.parametrize("folded", [True, False])
-async def test_a_history_that_was_changed_is_shown_whole_again(folded: bool) -> None:
-    """What has left was decided over another one, whether or not the window was told. It leaves again when it must."""
-    model, agent, session = await windowed(4)
-    assert len(spans(model.requests[-1])) == 2
-    told = {"folds": agent.plan.folds} if folded else {}
-    removed = remove_message(session, session.conversation.messages[0].id, by="t", at=FakeEffects().now(), **told)
-    after = await turn(agent, LONG, session=removed.session)
-    (evicted,) = bodies(after, Evicted)
-    assert (evicted.start, evicted.held) == (0, 0)
-    assert slot_value(session_of(after).slots["window"], Windowed).gaps[0].start == 0
-
-
-async def test_a_history_of_the_caller_has_a_window_of_its_own() -> None:
-    """The session's gaps are about the session's units: they say nothing of these."""
-    model, agent, session = await windowed(4)
-    await turn(agent, LONG, session=session, history=dialogue(3))
-    assert spans(model.requests[-1]) == [(0, 4)]
-    await turn(agent, LONG, session=session)
-    assert len(spans(model.requests[-1])) == 2
-
-
-async def test_a_turn_that_breaks_off_leaves_the_window_as_it_was_told() -> None:
-    """What it removed stays out: it is on the record."""
-    model = ScriptedModel(*[LONG] * 3, [call("look")], raises("auth"), "Hello.")
-
-    async def look(args: Any, ctx: Any) -> str:
-        return LONG
-
-    agent = Agent(model, tools=[tool("look", look)], features=[Window.last(3)])
-    session: Session | str = "s"
-    for _ in range(3):
-        session = session_of(await turn(agent, LONG, session=session))
-    stream = agent.turn_stream(LONG, session=session, effects=FakeEffects())
-    with pytest.raises(Exception, match="auth"):
-        _ = [text async for text in stream.text]
-    again = await turn(agent, LONG, session=session)
-    assert again.text == "Hello."
-
-
-async def test_pins_of_features_stay_and_are_named() -> None:
-    """`View.pins` says which unit and why, at the slot before windows."""
-    model = ScriptedModel(*[LONG] * 3)
-    pinned: list[str] = []
-
-    async def pin(turn: Turn, request: Request) -> Request:
-        return replace(request, view=replace(request.view, pins=dict.fromkeys(pinned, "ledger-fact")))
-
-    pins = Named("pins", Hooks(on_request=pin, order={"request": SLOTS["request"]["PINS"]}))
-    agent = Agent(model, features=[Window.last(1), pins])
-    first = await turn(agent, LONG, session="s")
-    pinned.append(session_of(first).conversation.units[0].id)
-    second = await turn(agent, LONG, session=first.session)
-    assert [[each.why for each in body.kept] for body in bodies(second, Evicted)] == [
-        ["ledger-fact", "inside-keep-window"]
-    ]
-    assert spans(model.requests[-1])[0] == (0, 1)
-
-
-async def test_what_is_pinned_after_it_left_is_shown_again() -> None:
-    """Inside of the gap, behind its notice."""
-    model, agent, session = await windowed(4)
-    pins = {session.conversation.units[1].id: "ledger-fact"}
-
-    async def pin(turn: Turn, request: Request) -> Request:
-        return replace(request, view=replace(request.view, pins=pins))
-
-    pinning = Named("pins", Hooks(on_request=pin, order={"request": SLOTS["request"]["PINS"]}))
-    await turn(agent.with_(features=[Window.last(4, slack=9), pinning]), session=session)
-    head, *rest = spans(model.requests[-1])
-    assert head.startswith("[dropped history")
-    assert rest == [(1, 2), (3, 9)]
 
 
 async def test_a_long_history_is_looked_at_in_slices() -> None:
@@ -338,6 +244,33 @@ async def test_a_request_looks_at_what_is_new(monkeypatch: pytest.MonkeyPatch) -
         session = session_of(await turn(agent, LONG, session=session))
         counts.append(len(seen))
     assert {later - earlier for earlier, later in pairwise(counts[5:])} == {1}
+
+
+async def test_what_stays_between_very_many_stretches_costs_no_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each unit is asked once a request why it stays; a request removes fifty stretches, and the next goes on."""
+    seen: list[int] = []
+    looks = outline_module.reason_to_stay
+
+    def counted(unit: Unit) -> str:
+        seen.append(1)
+        return looks(unit)
+
+    monkeypatch.setattr("onrecord.prompt.window.planning.reason_to_stay", counted)
+    model = ScriptedModel(*["ok"] * 9)
+    agent = Agent(model, features=[Window.last(2)])
+    history = [
+        item for n in range(120) for item in ({"role": "system", "content": f"rule {n}"}, *dialogue(2, 900))
+    ]  # fmt: skip
+    session: Any = "s"
+    removed: list[int] = []
+    for _ in range(4):
+        result = await turn(agent, session=session, history=history)
+        session = result.session
+        removed.append(len(bodies(result, Evicted)))
+        assert len(seen) < 2 * len(history)
+        seen.clear()
+    assert removed == [50, 50, 20, 0]
+    assert [span for span in spans(model.requests[-1]) if isinstance(span, tuple)][:3] == [(0, 1), (3, 4), (6, 7)]
 
 
 # ---- small parts -----------------------------------------------------------------------------------------------------

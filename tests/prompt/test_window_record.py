@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
+from onrecord.conversation.content import Text
 from onrecord.conversation.conversation import Conversation
-from onrecord.conversation.messages import Round
+from onrecord.conversation.messages import AssistantMessage, Round
 from onrecord.conversation.transcript import messages_from
 from onrecord.jsonio import loads
 from onrecord.models.request import Reading, Shape, Span, View
 from onrecord.prompt.cache_marks import CacheMarks
+from onrecord.prompt.window.compaction import Compaction
 from onrecord.prompt.window.evicted import Evicted, Pressure, Stayed
 from onrecord.prompt.window.gaps import WINDOWED, Gap, Windowed
 from onrecord.prompt.window.outline import reason_to_stay
@@ -27,7 +30,8 @@ from onrecord.record.kinds import ModelRequested
 from onrecord.record.record import Record
 from onrecord.session import refold
 from onrecord.session.codec import dumps_session
-from onrecord.session.history import import_messages
+from onrecord.session.erasure import Retention
+from onrecord.session.history import edit_result, import_messages, remove_message, reset
 from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, call
@@ -190,6 +194,51 @@ async def test_what_is_erased_is_in_no_summary_of_a_window() -> None:
     entries: list[Entry] = [entry async for entry in store.entries(session.key)]
     assert b"canary-7Q" not in b"".join(EntryCodec(BODIES).lines(entries)) + dumps_session(loaded)
     assert (await turn(agent, LONG, session=loaded)).status == "answered"
+
+
+@pytest.mark.parametrize("change", ["remove", "edit", "reset"])
+async def test_what_is_changed_by_hand_leaves_the_summary(change: str) -> None:
+    """What was taken out does not live on in a paraphrase; the next request shows what is left, and goes on."""
+    small = scribe(*["They met canary-7Q."] * 2)
+    model = counting(call("look"), *[LONG] * 4, tokens=99)
+    agent = Agent(model, tools=[tool("look")], features=[Window.summarize(50, model=small, keep=1)])
+    session = (await talked(agent, 2))[-1].session
+    assert session is not None
+    assert "canary-7Q" in str(session.slots["window"].value)
+    about: dict[str, Any] = {"by": "t", "at": FakeEffects().now(), "folds": agent.plan.folds}
+    message = session.conversation.messages[1]
+    assert isinstance(message, AssistantMessage)
+    if change == "edit":
+        changed = edit_result(session, message.id, message.rounds[0].calls[0].id, (Text("seen"),), **about)
+    else:
+        changed = remove_message(session, message.id, **about) if change == "remove" else reset(session, **about)
+    assert b"canary-7Q" not in dumps_session(changed.session)
+    assert (await turn(agent, LONG, session=changed.session)).status == "answered"
+    assert "canary-7Q" not in str(spans(model.requests[-1]))
+
+
+@pytest.mark.parametrize("make", ["window", "compaction"])
+async def test_what_is_erased_by_age_is_in_no_summary(make: str) -> None:
+    """The turn that made the summary stays, and so does what the session knows: but not in words of what is gone."""
+    small = scribe(*["They met canary-7Q."] * 4)
+    by_count: Any = Window.summarize(50, model=small, keep=1)
+    feature = by_count if make == "window" else Compaction(1000, keep=2, model=small)
+    clock = FakeEffects()
+    store = MemoryStore(bodies=BODIES, clock=clock.now)
+    agent = Agent(counting(*[LONG] * 5, tokens=99), features=[feature])
+    session: Session | str = "s"
+    for words in ("canary-7Q " + LONG, LONG, LONG):
+        session = await store.commit((await agent.turn(words, session=session, effects=clock)).change())
+        clock.advance(days=1)
+    assert isinstance(session, Session)
+    assert "canary-7Q" in str(session.slots[make].value)
+    done = await store.expire(Retention(entries=timedelta(days=2, hours=12)))
+    assert done.messages == 2
+    loaded = await store.load(session.key)
+    assert loaded is not None
+    entries: list[Entry] = [entry async for entry in store.entries(session.key)]
+    assert b"canary-7Q" not in b"".join(EntryCodec(BODIES).lines(entries)) + dumps_session(loaded)
+    assert (await agent.turn(LONG, session=loaded, effects=clock)).status == "answered"
 
 
 async def test_its_entries_survive_a_file() -> None:

@@ -121,6 +121,19 @@ async def test_a_second_summary_is_made_of_the_first() -> None:
     assert asked.count("[user]") == 1
 
 
+async def test_a_second_summary_may_be_as_long_as_both() -> None:
+    """It stands for the first one too, and what it must be smaller than counts that."""
+    small = scribe("first " * 200, "both " * 260, "too long " * 900)
+    model = counting("x" * 3000, "y" * 900, "z" * 900, "w", tokens=99)
+    agent = Agent(model, features=[Window.summarize(50, model=small, keep=1)])
+    results = [await turn(agent, "hi", session="s")]
+    for _ in range(3):
+        results.append(await turn(agent, "hi", session=results[-1].session))
+    assert [len(bodies(result, Evicted)) for result in results] == [0, 1, 1, 0]
+    assert spans(model.requests[2])[0].endswith("both")
+    assert [body.kept[-1].why for body in bodies(results[3], Stayed)] == ["replacement-not-smaller"]
+
+
 async def test_only_a_summary_is_left_to_remove() -> None:
     """Then it stays, by name."""
     small = scribe("They met.")

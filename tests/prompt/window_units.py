@@ -13,11 +13,12 @@ from onrecord.models.model import ModelCard
 from onrecord.prompt.window.evicted import Evicted, Stayed
 from onrecord.prompt.window.gaps import Windowed
 from onrecord.session.codec import slot_value
+from onrecord.session.session import Session
 from onrecord.testing import ScriptedModel
 from onrecord.turn.result import TurnResult
 from tests.turn.acting import tool
 
-__all__ = ("LONG", "counting", "kept", "knows", "scribe", "tools", "units_of_kinds")
+__all__ = ("LONG", "counting", "kept", "knows", "scribe", "session_of", "tools", "units_of_kinds")
 
 LONG = "word " * 400
 """Longer than any notice."""
@@ -66,3 +67,9 @@ def knows(result: TurnResult[Any]) -> Windowed:
     """What the session's window knows."""
     assert result.session is not None
     return slot_value(result.session.slots["window"], Windowed)
+
+
+def session_of(result: TurnResult[Any]) -> Session:
+    """The session that a turn left."""
+    assert result.session is not None
+    return result.session

@@ -155,3 +155,47 @@ def test_the_order_can_be_looked_at() -> None:
     assert [(one.rank, one.name) for one in plan.declared] == [
         (100, "house"), (300, "hours"), (400, "prices"), (400, "count")
     ]  # fmt: skip
+
+
+# ---- declared wrongly ------------------------------------------------------------------------------------------------
+
+
+async def _later(turn: Any) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"text": None}, {"when": 3}, {"name": ""}, {"name": None}, {"rank": True},
+        {"cache": "sometimes"}, {"only_if": _later},
+        {"when": "it is {{late}}", "template": True},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_is_refused(given: dict[str, Any]) -> None:
+    """When it is declared: a condition that has to be awaited, above all, would always hold."""
+    with pytest.raises(ConfigurationError):
+        Instruction(**{"text": "Be brief.", **given})
+
+
+async def test_a_condition_that_turns_out_to_be_awaited_does_not_hold() -> None:
+    """Behind a function that looks plain, too; it is noted like one that raises."""
+
+    def looks_plain(turn: Any) -> Any:
+        return _later(turn)
+
+    model = ScriptedModel("done")
+    result = await turn(Agent(model, features=[Instruction("secret", only_if=looks_plain)]))
+    assert read(model.requests[0])["system"] == ""
+    assert [note.text for note in bodies(result, Noted)] == ["only_if failed: TypeError"]
+
+
+async def test_nobodys_braces_are_filled_in_but_a_templates() -> None:
+    """Neither in what a person says, nor in plain instructions; a template fills in its condition's words too."""
+    model = ScriptedModel("done")
+    told = Instruction("is {{ action }}", when="action {{action_budget}}", template=True)
+    plain = Instruction("plain {{action}}", name="plain")
+    await turn(Agent(model, instructions="base {{action}}", features=[plain, told]), "my {{action}} {{x}}")
+    request = read(model.requests[0])
+    assert request["system"] == "base {{action}}\n\nplain {{action}}\n\nWhen action 5: is 1"
+    assert request["messages"][0]["content"] == "my {{action}} {{x}}"

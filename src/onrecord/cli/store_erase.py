@@ -94,5 +94,6 @@ async def _erased(path: str, args: argparse.Namespace) -> Erasure:
             return done
         swept = await store.sweep()  # however large the file is: whoever types this waits
     return Erasure(
-        sessions=done.sessions, messages=done.messages, entries=done.entries, rows=done.rows, remains=swept.remains
+        sessions=done.sessions, messages=done.messages, entries=done.entries, rows=done.rows, gone=done.gone,
+        remains=swept.remains,
     )  # fmt: skip

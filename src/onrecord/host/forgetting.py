@@ -18,9 +18,9 @@ from onrecord.turn.plan import Plan
 __all__ = ("expire", "forget", "forget_overtaken")
 
 
-async def forget(setup: Setup, what: SessionKey | Identity) -> None:
+async def forget(setup: Setup, *what: SessionKey | Identity) -> None:
     """Asks the features of all agents of a host. FeatureFailed for the first that could not, after all were asked."""
-    asked = [(name, partial(forgets, what)) for plan in _plans(setup) for name, forgets in plan.forget]
+    asked = [(name, partial(forgets, each)) for plan in _plans(setup) for name, forgets in plan.forget for each in what]
     await _each("forget", asked, "erase")
 
 

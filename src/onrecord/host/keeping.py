@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Part
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.messages import Message
-from onrecord.errors import SessionConflict, UsageError
+from onrecord.errors import FeatureFailed, SessionConflict, UsageError
 from onrecord.host.desk import Desk, named
 from onrecord.host.forgetting import expire, forget
 from onrecord.host.running import Asked
@@ -77,8 +77,9 @@ class Keeping:
         """Erases a session, all of a person's, or the turns of some messages: in the store, here, and in features.
 
         What runs there is stopped, and nothing of it is stored. Every feature that keeps something of its own forgets
-        the session or person; also for some messages the whole session, since features know no messages. FeatureFailed
-        when one could not, after all were asked: erase again then. See `Store.erase`.
+        the session or person, and the sessions of sub-turns that are gone; also for some messages the whole session,
+        since features know no messages. FeatureFailed when one could not, after all were asked: erase again then. See
+        `Store.erase`.
         """
         desk = self._desk
         worker = desk.start()
@@ -92,16 +93,25 @@ class Keeping:
                 done += await desk.setup.store.erase(running.row.session, why=why)
         desk.hot.drop_about(about)
         worker.tell(gone=True)
-        await forget(desk.setup, about)
+        below = () if isinstance(about, Identity) else [key for key in done.gone if key != about]
+        await forget(desk.setup, about, *below)
         return done
 
     async def expire(self, policy: Retention) -> Erasure:
         """Erases what is older than the policy says, in the store (see `Store.expire`), then in features that keep
-        something of their own. FeatureFailed when one of them could not, after all were asked: do it again then.
+        something of their own. FeatureFailed when one of them could not, after all were asked: do it again then, and
+        erase the sessions that ``erased.gone`` of the error names.
         """
         self._desk.start()
-        done = await self._desk.setup.store.expire(policy)
-        await expire(self._desk.setup, policy)
+        done, failed = await self._desk.setup.store.expire(policy), None
+        for letting_go in (forget(self._desk.setup, *done.gone), expire(self._desk.setup, policy)):
+            try:
+                await letting_go
+            except FeatureFailed as error:
+                failed = failed or error
+        if failed is not None:
+            failed.erased = done  # another time no session is gone once more: these are to be erased by name
+            raise failed
         return done
 
 

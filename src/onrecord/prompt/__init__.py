@@ -1,6 +1,7 @@
 """Features that decide what a request shows, which model gets it, and how it is asked."""
 
-from onrecord.prompt.artifact_stores import FileArtifacts, MemoryArtifacts
+from onrecord.prompt.artifact_files import FileArtifacts
+from onrecord.prompt.artifact_store import MemoryArtifacts
 from onrecord.prompt.artifacts import Artifacts, Wants
 from onrecord.prompt.buckets import ContextReader, ContextRegistry, ContextUpdate, RuntimeContext
 from onrecord.prompt.cache_marks import CacheMarks

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import re
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct, field
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import ToolCall
 from onrecord.errors import ConfigurationError, ToolInvalid, UsageError
-from onrecord.jsonio import Json, digest, dumps, loads
+from onrecord.jsonio import Json, dumps
 from onrecord.prompt.artifact_entries import (
     ArtifactExpired,
     ArtifactMinted,
@@ -23,12 +22,12 @@ from onrecord.prompt.artifact_entries import (
     ArtifactRefused,
     ArtifactResolved,
 )
-from onrecord.prompt.artifact_stores import Artifact, ArtifactScope, ArtifactStore, MemoryArtifacts
-from onrecord.record.entry import Body
+from onrecord.prompt.artifact_store import Artifact, ArtifactStore, MemoryArtifacts
+from onrecord.prompt.run_artifacts import JSON, TEXT, RunArtifacts, is_ref
+from onrecord.session.erasure import Retention, ago
 from onrecord.tools.result_text import serialise
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.turn.agent_spec import AgentSpec
-from onrecord.turn.call import place_of
 from onrecord.turn.contained import ends_take
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks, Returned
 from onrecord.turn.turn import Turn
@@ -39,10 +38,9 @@ REASON = (
     "This result is too long to show, so it was stored. Pass this ref, as it is, to a tool that takes one. You have "
     "not seen what is in it: do not make it up."
 )
+LONGEST_S = 100 * 365 * 86_400.0
 MOST_LISTED = 10
 AS = ("text", "table", "chart", "download")
-
-_REF = re.compile(r"art_[0-9a-f]{24}", re.ASCII)
 
 
 # ---- the feature -----------------------------------------------------------------------------------------------------
@@ -62,8 +60,9 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
 
     Tools spend tickets with `wants`, and store and read by `of`. ``store`` is where (default: this process);
     ``ttl_s`` is for how many seconds (None: for good); with ``present`` the model may put one before the person.
-    `Artifacts` lets go of them when a session or a person is erased. ConfigurationError for numbers below 1, and for a
-    tool that spends what another `Artifacts` stores.
+    A host lets go of them with their session or person, with any message of their session that is erased, and by age
+    (`Retention.entries`, from when they were stored). ConfigurationError for numbers below 1, and for a tool that
+    spends what another `Artifacts` stores.
     """
 
     store: ArtifactStore = field(default_factory=MemoryArtifacts)
@@ -76,8 +75,11 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"max_inline_chars of Artifacts is a whole number from 1 on, not {most!r}", hint="None places nothing"
             )
-        if self.ttl_s is not None and not self.ttl_s > 0:
-            raise ConfigurationError(f"ttl_s of Artifacts is a number of seconds above 0, not {self.ttl_s!r}")
+        if self.ttl_s is not None and not 0 < self.ttl_s <= LONGEST_S:
+            raise ConfigurationError(
+                f"ttl_s of Artifacts is a number of seconds above 0, not {self.ttl_s!r}",
+                hint="None keeps them for good",
+            )
 
     @property
     def name(self) -> str:
@@ -90,7 +92,8 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             order={
                 "before_tool": SLOTS["before_tool"]["REFERENCES"], "after_tool": SLOTS["after_tool"]["PLACEMENT"],
             },
-            tools=(_present(self),) if self.present else (), forget=self.store.forget, built=self._built,
+            tools=(_present(self),) if self.present else (), forget=self.store.forget, expire=self._expire,
+            built=self._built, keeps_text=False,  # what is stored is stored to be kept out of the record
             bodies=(ArtifactMinted, ArtifactResolved, ArtifactExpired, ArtifactRefused, ArtifactPresented),
             manifest={"artifacts": {"max_inline_chars": self.max_inline_chars}},
         )  # fmt: skip
@@ -106,7 +109,7 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             )
         call: ToolCall = ctx.call  # type: ignore[attr-defined]  # of the same
         wanted: Mapping[str, Artifact] = getattr(ctx, "wanted", {})
-        return RunArtifacts(turn=turn, artifacts=self, call=call, wanted=wanted)
+        return RunArtifacts(turn=turn, store=self.store, call=call, ttl_s=self.ttl_s, wanted=wanted)
 
     def wants(self, kinds: Mapping[str, str] | None = None, /, **more: str) -> Callable[[Tool], Tool]:
         """Makes a tool take refs: ``@artifacts.wants(rows="tool-result/search")`` above ``@tool``.
@@ -118,6 +121,10 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
         wanted = {**(kinds or {}), **more}
         return lambda tool: _spending(tool, Wants(kinds=wanted, artifacts=self))
 
+    async def _expire(self, policy: Retention, now: datetime) -> None:
+        """What turns left goes with them, at the latest once these may be gone."""
+        await self.store.expire(None if policy.entries is None else ago(now, policy.entries), now)
+
     # ---- storing
 
     async def _place(self, turn: Turn, returned: Returned) -> Allow[Returned]:
@@ -126,9 +133,9 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             return ALLOW
         # What a rule made of a result is a text, whatever the result was.
         is_json = not isinstance(returned.value, str) and serialise(returned.value) == text
-        run = RunArtifacts(turn=turn, artifacts=self, call=returned.call)
+        run = RunArtifacts(turn=turn, store=self.store, call=returned.call, ttl_s=self.ttl_s)
         try:
-            held = await run.keep(text.encode(), f"tool-result/{returned.call.name}", _JSON if is_json else _TEXT)
+            held = await run.keep(text.encode(), f"tool-result/{returned.call.name}", JSON if is_json else TEXT)
         except BaseException as error:
             if ends_take(error):
                 raise
@@ -146,14 +153,14 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
         wants = next((trait for trait in _tool(turn, call.name).traits if isinstance(trait, Wants)), None)
         if wants is None:
             return ALLOW
-        run = RunArtifacts(turn=turn, artifacts=self, call=call)
+        run = RunArtifacts(turn=turn, store=self.store, call=call)
         for name, kind in wants.kinds.items():
             if name not in call.args:
                 continue
             ref = call.args[name]
             held = await run.find(ref, kind)
             if isinstance(held, str):
-                run.tell(ArtifactRefused(op="get", reason=held, ref=ref if _is_ref(ref) else "", tool=call.name))
+                run.tell(ArtifactRefused(op="get", reason=held, ref=ref if is_ref(ref) else "", tool=call.name))
                 return Deny(f"Argument {name!r}: {held}. It takes the ref of a stored result of kind {kind!r}.")
             run.tell(ArtifactResolved(ref=held.ref, what=held.kind, bytes=held.bytes, via=name, tool=call.name))
         return ALLOW
@@ -166,20 +173,6 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
                         f"tool {tool.id!r} spends what another Artifacts stores",
                         hint="make one Artifacts, and use it for wants() and in features=",
                     )
-
-
-_TEXT, _JSON = "text/plain", "application/json"
-
-
-def scope_of(turn: Turn) -> ArtifactScope:
-    """Whose artifacts a turn may see."""
-    session = turn.session
-    principal = "" if session.owner is None else session.owner.principal
-    return ArtifactScope(tenant=session.key.tenant, principal=principal, session=session.key.id)
-
-
-def _is_ref(ref: Json) -> bool:
-    return isinstance(ref, str) and _REF.fullmatch(ref) is not None
 
 
 def _text(returned: Returned) -> str | None:
@@ -200,86 +193,7 @@ def _tool(turn: Turn, name: str) -> Tool:
     return found or _NONE
 
 
-# ---- in a handler ----------------------------------------------------------------------------------------------------
-
-
-class RunArtifacts(Struct, frozen=True, kw_only=True):
-    """The artifacts of one session, as a handler sees them: it can name no other. Made by `Artifacts.of`.
-
-    ``wanted`` says what the refs among its arguments named, by argument.
-    """
-
-    turn: Turn
-    artifacts: Artifacts
-    call: ToolCall
-    wanted: Mapping[str, Artifact] = {}
-
-    async def put(self, value: Json, kind: str, *, label: str = "", parents: tuple[str, ...] = ()) -> Artifact:
-        """Stores a text, or any JSON. StoreError when that fails."""
-        is_text = isinstance(value, str)
-        data = value.encode() if isinstance(value, str) else dumps(value)
-        return await self.keep(data, kind, _TEXT if is_text else _JSON, label=label, parents=parents)
-
-    async def find(self, ref: Json, kind: str = "") -> Artifact | str:
-        """What a ref names in this session; or why it names nothing, or nothing of this kind (empty: any)."""
-        if not _is_ref(ref):
-            return "this is no ref"
-        held = await self.artifacts.store.head(scope_of(self.turn), ref)
-        if held is None:
-            return "nothing is stored under this ref"
-        if held.expires_at is not None and held.expires_at <= self.turn.now:
-            self.tell(ArtifactExpired(ref=ref))
-            return "what was stored under this ref is gone"
-        return held if kind in ("", held.kind) else f"it is of kind {held.kind!r}"
-
-    async def head(self, ref: str) -> Artifact:
-        """What is known of it. UsageError (``artifact-missing``) for a ref that names nothing here."""
-        held = await self.find(ref)
-        if isinstance(held, str):
-            raise UsageError(held, code="artifact-missing", hint="refs come with results that were too long to show")
-        return held
-
-    async def get(self, ref: str) -> Json:
-        """What is stored: the text, or the JSON value. UsageError as for `head`."""
-        held = await self.head(ref)
-        value = await self.read(held)
-        self.tell(ArtifactResolved(ref=ref, what=held.kind, bytes=held.bytes, via="get", tool=self.call.name))
-        return value
-
-    async def list(self) -> tuple[Artifact, ...]:
-        """All that are not over, the oldest first."""
-        held = await self.artifacts.store.list(scope_of(self.turn))
-        return tuple(one for one in held if one.expires_at is None or one.expires_at > self.turn.now)
-
-    def tell(self, body: Body) -> None:
-        """Files what became of something, where the call stands."""
-        self.turn.note(body, where=place_of(self.call))
-
-    async def read(self, held: Artifact) -> Json:
-        """The value of an artifact that was found, without another entry."""
-        data = await self.artifacts.store.get(scope_of(self.turn), held.ref)
-        if data is None:
-            raise UsageError("what was stored under this ref is gone", code="artifact-missing")
-        return loads(data) if held.media_type == _JSON else data.decode()
-
-    async def keep(
-        self, data: bytes, kind: str, media_type: str, *, label: str = "", parents: tuple[str, ...] = ()
-    ) -> Artifact:
-        """Stores bytes and tells the record. The same bytes of the same kind have the same ref."""
-        turn, ttl_s = self.turn, self.artifacts.ttl_s
-        ref = digest(b"\x1f".join((kind.encode(), data)), turn.session.digest_key)
-        held = Artifact(
-            ref=f"art_{ref}", kind=kind,
-            media_type=media_type, bytes=len(data), created_at=turn.now, label=label, turn=turn.id, call=self.call.id,
-            expires_at=None if ttl_s is None else turn.now + timedelta(seconds=ttl_s), parents=parents,
-        )  # fmt: skip
-        await self.artifacts.store.put(scope_of(turn), held, data)
-        self.tell(
-            ArtifactMinted(
-                ref=held.ref, what=kind, media_type=media_type, bytes=held.bytes, call=self.call.id, label=label
-            )
-        )
-        return held
+# ---- what a tool wants -----------------------------------------------------------------------------------------------
 
 
 class Wants(Struct, frozen=True, kw_only=True):

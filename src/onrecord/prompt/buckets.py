@@ -11,6 +11,7 @@ import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from threading import Lock
 from typing import Any, Literal, TypeAlias
 
@@ -203,6 +204,7 @@ class _SnapshotFold:
     kinds = frozenset({"context.snapshot"})
     scope: Literal["session", "turn"] = "turn"
     unfinished = False
+    quotes = True
 
     def start(self) -> tuple[tuple[str, str], ...]:
         return ()
@@ -217,12 +219,15 @@ Told: TypeAlias = ContextUpdate | str | None
 Provider: TypeAlias = Callable[[SessionKey], Told | Awaitable[Told]]
 """Asked once per turn, with the session's key; what it tells stands beside the buckets and is kept in none."""
 
+Source: TypeAlias = Callable[[Turn], Awaitable[list[tuple[str, ContextUpdate]]]]
+
 
 class RuntimeContext(Struct, frozen=True, kw_only=True):
     """Shows what the application knows right now, as it was when the turn's input was admitted.
 
     ``registry`` is read for ``reader`` (None: everything), or for whom a function of the turn says; ``providers`` are
-    asked with the session's key and give an update, a text or None. What they gave is one ``context.snapshot`` entry,
+    asked with the session's key and give an update, a text or None. One that fails, or gives something else, is noted,
+    and nothing of it is shown. What they gave is one ``context.snapshot`` entry,
     and one piece of data in front of the turn's rounds, a line for each entry. A rule that denies the input comes
     first: then nothing is read. Nothing to tell: nothing is filed, and requests are as without the feature.
     """
@@ -241,6 +246,13 @@ class RuntimeContext(Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(
                     f"a provider of RuntimeContext is a function of the session's key, not a {type(provider).__name__}"
                 )
+        reader: object = self.reader
+        is_plain = callable(reader) and not inspect.iscoroutinefunction(reader)
+        if reader is not None and not isinstance(reader, ContextReader) and not is_plain:
+            raise ConfigurationError(
+                "reader= of RuntimeContext is a ContextReader, or a plain function of the turn that gives one",
+                hint="RuntimeContext(registry=..., reader=ContextReader(owner=True))",
+            )
 
     @property
     def name(self) -> str:
@@ -265,29 +277,38 @@ class RuntimeContext(Struct, frozen=True, kw_only=True):
 
     async def _read(self, turn: Turn) -> tuple[tuple[str, str], ...]:
         told = list[tuple[str, ContextUpdate]]()
-        if self.registry is not None:
-            reader = self.reader(turn) if callable(self.reader) else self.reader
-            told += [(key, update) for key, held in self.registry.snapshot(reader).items() for update in held]
-        for provider in self.providers:
+        sources: list[tuple[str, Source]] = [("the reader", self._buckets)]
+        sources += [("a provider", partial(_told, provider)) for provider in self.providers]
+        for what, source in sources:
             try:
-                given = await _told(provider, turn.session.key)
+                told += await source(turn)
             except BaseException as error:
                 if ends_take(error):
                     raise
                 # What one source cannot tell is no reason to leave a person without an answer.
-                turn.note(Noted(by=self.name, text=f"a provider failed: {type(error).__name__}"))
-                continue
-            if given is not None:
-                told.append((given.context_id or writer_of(given), given))
+                turn.note(Noted(by=self.name, text=f"{what} failed: {type(error).__name__}"))
         return tuple((_line(key), _line(update.text)) for key, update in told if update.text.strip())
 
+    async def _buckets(self, turn: Turn) -> list[tuple[str, ContextUpdate]]:
+        """The buckets as the reader may see them. Where nobody says who reads, nothing is read."""
+        if self.registry is None:
+            return []
+        reader = self.reader(turn) if callable(self.reader) else self.reader
+        if callable(self.reader) and not isinstance(reader, ContextReader):
+            raise TypeError("reader= of RuntimeContext gives a ContextReader")
+        return [(key, update) for key, held in self.registry.snapshot(reader).items() for update in held]
 
-async def _told(provider: Provider, key: SessionKey) -> ContextUpdate | None:
-    got = provider(key)
-    given = await got if inspect.isawaitable(got) else got
+
+async def _told(provider: Provider, turn: Turn) -> list[tuple[str, ContextUpdate]]:
+    got = provider(turn.session.key)
+    given: object = await got if inspect.isawaitable(got) else got
+    if given is None:
+        return []
     if isinstance(given, str):
-        return ContextUpdate(text=given, context_id=getattr(provider, "__name__", UNKNOWN))
-    return given
+        given = ContextUpdate(text=given, context_id=getattr(provider, "__name__", UNKNOWN))
+    if not isinstance(given, ContextUpdate):
+        raise TypeError("a provider gives a ContextUpdate, a text or None")
+    return [(given.context_id or writer_of(given), given)]
 
 
 def _line(text: str) -> str:

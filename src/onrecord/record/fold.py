@@ -19,6 +19,9 @@ class Fold(Protocol[S]):
     ``apply`` must be pure and O(changes). ``kinds`` are the kinds it reads. Scope ``session`` lives on in the session
     under ``name`` with ``version`` (a changed version is folded again from the store); scope ``turn`` ends with the
     turn. ``unfinished`` folds also read takes that were interrupted or failed.
+
+    A fold whose state repeats what was said, a summary say, has ``quotes = True`` beside these: then its state begins
+    anew when turns are erased by age. States of other folds outlive that.
     """
 
     @property

@@ -124,7 +124,9 @@ def slot_value(slot: SlotState, kind: type[T]) -> T:
 def stored_slots(session: Session) -> dict[str, StoredSlot]:
     """The states of features as they are written."""
     return {
-        name: StoredSlot(slot.version, slot.value if isinstance(slot.value, Raw) else Raw(_encode(slot.value)))
+        name: StoredSlot(
+            slot.version, slot.value if isinstance(slot.value, Raw) else Raw(_encode(slot.value)), slot.quotes
+        )
         for name, slot in session.slots.items()
     }
 
@@ -139,7 +141,7 @@ def encode_state(session: Session) -> bytes:
 
 
 def _session(state: _State, conversation: Conversation) -> Session:
-    slots = {name: SlotState(slot.version, slot.value) for name, slot in state.slots.items()}
+    slots = {name: SlotState(slot.version, slot.value, slot.quotes) for name, slot in state.slots.items()}
     return Session(**{name: getattr(state, name) for name in _COPIED}, slots=slots, conversation=conversation)
 
 

@@ -337,7 +337,7 @@ def _erased(w: Working, kept: Kept) -> None:
     w.generation, w.data = kept.generation, {**w.data, **kept.data}
     w.inputs, w.interruptions = kept.inputs, kept.interruptions
     w.last_user_at, w.last_assistant_at = kept.last_user_at, kept.last_assistant_at
-    w.keep_slots({name: SlotState(slot.version, slot.value) for name, slot in kept.slots.items()})
+    w.keep_slots({name: SlotState(slot.version, slot.value, slot.quotes) for name, slot in kept.slots.items()})
 
 
 def _value(b: kinds.HistoryChanged, kind: Any) -> Any:

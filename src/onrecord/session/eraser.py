@@ -8,7 +8,7 @@ somebody committed in between, it is looked at again, at last within the transac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -30,7 +30,7 @@ from onrecord.session.erasing import (
     old_turns,
     without,
 )
-from onrecord.session.erasure import Erasure, Retention
+from onrecord.session.erasure import Erasure, Retention, ago
 from onrecord.session.inbox import Row
 from onrecord.session.leftovers import Leftovers, armed_elsewhere
 from onrecord.session.session import Session
@@ -46,8 +46,6 @@ EXPIRED = "its time was over"
 """Why entries were erased by age."""
 
 _TRIES = 3
-
-_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class Age(Struct, frozen=True):
@@ -162,8 +160,9 @@ def _erase_session(
     cells: Cells, key: SessionKey, why: str, *, disown: bool = False, keeps_wakes: bool = False
 ) -> Erasure:  # fmt: skip
     """A session with those below it, at once: what a sub-turn says is said in its parent's name."""
-    done = Erasure()
-    for each in (*cells.below(key), key):
+    keys = (*cells.below(key), key)
+    done = Erasure(gone=keys)
+    for each in keys:
         done += _erase_one(cells, each, why, disown=disown, keeps_wakes=keeps_wakes)
     return done
 
@@ -250,7 +249,7 @@ def _carry_out(cells: Cells, plan: _Plan) -> Erasure | None:
     done = Erasure(messages=plan.messages, entries=made.erased, rows=rows)
     for child in cells.below(key):
         if any(child.id.startswith(below_key(key, f"{turn}/").id) for turn in made.gone):
-            done += _erase_one(cells, child, plan.why, keeps_wakes=plan.leftovers is None)
+            done += _erase_one(cells, child, plan.why, keeps_wakes=plan.leftovers is None) + Erasure(gone=(child,))
     return done
 
 
@@ -282,18 +281,18 @@ async def _expire_session(step: Step, policy: Retention, age: Age) -> Erasure:
     if age.first_left is None:
         return Erasure()
     now = await step(lambda cells: cells.now, writes=False)
-    if policy.sessions is not None and age.last < (idle_since := _back(now, policy.sessions)):
+    if policy.sessions is not None and age.last < (idle_since := ago(now, policy.sessions)):
         idle = partial(_expire_idle, key=age.session, before=idle_since)
         if (done := await step(idle)) is not None:
             return done
     done = Erasure()
-    if policy.entries is not None and age.first_left < (before := _back(now, policy.entries)):
+    if policy.entries is not None and age.first_left < (before := ago(now, policy.entries)):
         look = partial(
             _look, key=age.session, choose=lambda told: old_turns(told, before), why=EXPIRED, keeps_state=True
         )
         done += await _rewritten(step, look)
     if policy.kinds:
-        done += await _expire_kinds(step, age.session, {kind: _back(now, kept) for kind, kept in policy.kinds.items()})
+        done += await _expire_kinds(step, age.session, {kind: ago(now, kept) for kind, kept in policy.kinds.items()})
     return done
 
 
@@ -319,16 +318,8 @@ async def _expire_kinds(step: Step, key: SessionKey, before: dict[str, datetime]
     return done
 
 
-def _back(now: datetime, age: timedelta) -> datetime:
-    """So long ago, or the beginning of the calendar."""
-    try:
-        return now - age
-    except OverflowError:
-        return _BEGINNING
-
-
 async def _expire_rows(step: Step, age: timedelta) -> Erasure:
     rows = 0
-    while (dropped := await step(lambda cells: cells.drop_parked(_back(cells.now, age), AT_ONCE))) > 0:
+    while (dropped := await step(lambda cells: cells.drop_parked(ago(cells.now, age), AT_ONCE))) > 0:
         rows += dropped
     return Erasure(rows=rows)

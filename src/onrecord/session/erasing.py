@@ -202,8 +202,9 @@ def without(
 ) -> Rewritten:
     """The session without these turns.
 
-    With ``keeps_state`` what it knows stays: data and the states of features. Otherwise data that these turns changed
-    go, and all states of features, since nobody here can say which of them hold what.
+    With ``keeps_state`` what it knows stays: data, and the states of features that repeat nothing of what was said.
+    Otherwise data that these turns changed go, and all states of features, since nobody here can say which of them
+    hold what.
     """
     session, entries = told.session, told.entries
     # An earlier erasure's entry is replaced by the new one.
@@ -225,7 +226,7 @@ def without(
     kept = Kept(
         generation=session.generation + 1, why=why, inputs=session.inputs, interruptions=session.interruptions,
         data={k: v for k, v in session.data.items() if k not in patched and after.data.get(k) != v},
-        slots=stored_slots(session) if keeps_state else {},
+        slots={name: slot for name, slot in stored_slots(session).items() if keeps_state and not slot.quotes},
         last_user_at=session.last_user_at, last_assistant_at=session.last_assistant_at,
     )  # fmt: skip
     base = replace(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from onrecord.conversation.identity import SessionKey
 from onrecord.errors import UsageError
 from onrecord.jsonio import UNREADABLE, Json
 from onrecord.record.kinds import HistoryChanged
 from onrecord.session.session import StoredSlot
 
-__all__ = ("Erasure", "Kept", "Remains", "Retention", "reason_of")
+__all__ = ("Erasure", "Kept", "Remains", "Retention", "ago", "reason_of")
 
 Remains = Literal["log", "pages"]
 
@@ -24,6 +25,7 @@ class Erasure(Struct, frozen=True, kw_only=True):
 
     ``remains`` names where copies of them may still be: in the ``log`` beside a file that somebody is reading, or in
     unused ``pages`` of a file that was too large to be rewritten at once. Empty: nothing of them is in the store.
+    ``gone`` names the sessions of which nothing is left, those of sub-turns and those erased before too.
     """
 
     sessions: int = 0
@@ -31,12 +33,14 @@ class Erasure(Struct, frozen=True, kw_only=True):
     entries: int = 0
     rows: int = 0
     remains: tuple[Remains, ...] = ()
+    gone: tuple[SessionKey, ...] = ()
 
     def __add__(self, other: Erasure) -> Erasure:
         return Erasure(
             sessions=self.sessions + other.sessions, messages=self.messages + other.messages,
             entries=self.entries + other.entries, rows=self.rows + other.rows,
             remains=tuple(dict.fromkeys((*self.remains, *other.remains))),
+            gone=(*self.gone, *other.gone),
         )  # fmt: skip
 
 
@@ -79,6 +83,17 @@ class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
     slots: Mapping[str, StoredSlot] = {}
     last_user_at: datetime | None = None
     last_assistant_at: datetime | None = None
+
+
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def ago(now: datetime, age: timedelta) -> datetime:
+    """The instant so long before, or the beginning of the calendar."""
+    try:
+        return now - age
+    except OverflowError:
+        return _BEGINNING
 
 
 def reason_of(erased: HistoryChanged) -> str:

@@ -24,17 +24,22 @@ KEPT_FILED = 64
 
 
 class SlotState(Struct, frozen=True):
-    """What a feature's fold made, with the fold's version; fresh from a store ``value`` is still `msgspec.Raw`."""
+    """What a feature's fold made, with the fold's version; fresh from a store ``value`` is still `msgspec.Raw`.
+
+    ``quotes``: it repeats what was said, as `Fold` tells.
+    """
 
     version: int
     value: Any
+    quotes: bool = False
 
 
-class StoredSlot(Struct, frozen=True):
+class StoredSlot(Struct, frozen=True, omit_defaults=True):
     """A slot's state as it is written."""
 
     version: int
     value: Raw
+    quotes: bool = False
 
 
 class Session(Struct, frozen=True, kw_only=True):

@@ -113,7 +113,7 @@ class Working:
     def _slots(self) -> dict[str, SlotState]:
         """What the mounted folds leave: those of a turn only while it is paused."""
         return {
-            f.name: SlotState(f.version, self.slots[f.name])
+            f.name: SlotState(f.version, self.slots[f.name], getattr(f, "quotes", False))
             for f in self.folds.all
             if f.scope == "session" or self.paused
         }

@@ -1,13 +1,14 @@
-"""Features of which there may be one: two of them are refused, and both sides are named."""
+"""Features and instructions of which there may be one: two are refused, and both sides are named."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onrecord.errors import FeatureConflict
+from onrecord.errors import ConfigurationError, FeatureConflict
+from onrecord.turn.instruction import UNNAMED, Instruction
 from onrecord.turn.moments import SLOTS, Hooks
 
-__all__ = ("check_single",)
+__all__ = ("check_instructions", "check_single")
 
 
 def check_single(mounted: Sequence[tuple[str, Hooks]], forms: Sequence[str], sides: Sequence[str]) -> None:
@@ -33,3 +34,20 @@ def check_single(mounted: Sequence[tuple[str, Hooks]], forms: Sequence[str], sid
             raise FeatureConflict(
                 f"only one feature {what}; found {one!r} and {other!r}, of {by_one} and of {by_other}"
             )
+
+
+def check_instructions(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) -> None:
+    """FeatureConflict for two different instructions of one name, naming who brings them."""
+    named: dict[str, tuple[Instruction, str]] = {}
+    for (feature, hooks), side in zip(mounted, sides, strict=True):
+        for told in hooks.instructions:
+            if not isinstance(told, Instruction):
+                raise ConfigurationError(
+                    f"{type(told).__name__!r} among the instructions of {feature!r} is none",
+                    hint='write Instruction("Be brief.")',
+                )
+            first, by = named.setdefault(told.name, (told, side))
+            if first is not told and told.name != UNNAMED:
+                raise FeatureConflict(
+                    f"two instructions are named {told.name!r}: one of {by}, one of {side}", hint="rename one of them"
+                )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec import Struct
 
@@ -16,13 +17,20 @@ if TYPE_CHECKING:
     from onrecord.turn.agent_spec import AgentSpec
     from onrecord.turn.turn import Turn
 
-__all__ = ("FACTS", "Instruction", "OnActivation", "OnReturn")
+__all__ = ("FACTS", "UNNAMED", "Instruction", "OnActivation", "OnReturn")
 
 FACTS = ("action", "action_budget", "actions_remaining")
 """What templates may say: which request of the answer this is, how many there may be with tools, how many are left."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _RAN = frozenset({"returned", "failed", "partial"})
+
+
+UNNAMED = "instruction"
+"""The name of those that were given none."""
+
+
+_CHECKED = ("text", "name", "when", "rank", "cache", "only_if")
 
 
 class _Worded(Struct, frozen=True):
@@ -39,7 +47,7 @@ class Instruction(_Worded, frozen=True, kw_only=True):
 
     A ``template`` says ``{{action}}``, ``{{action_budget}}`` or ``{{actions_remaining}}`` as they are at each request;
     where there is no budget, and in the last request without tools, it is left out as a whole. ConfigurationError for
-    a template with any other name, or one that is to be cached, and for an ``only_if`` that nobody can call.
+    a template with any other name, or one that is to be cached. An agent refuses two that were given one name.
 
     As a feature: ``features=[Instruction("Be brief.")]``.
     """
@@ -47,21 +55,15 @@ class Instruction(_Worded, frozen=True, kw_only=True):
     rank: int = Rank.INSTRUCTION
     when: str = ""
     only_if: Callable[[Turn], bool] | None = None
-    name: str = "instruction"
+    name: str = UNNAMED
     cache: Literal["always", "never", "while_active"] | None = None
     template: bool = False
 
     def __post_init__(self) -> None:
-        if self.only_if is not None and not callable(self.only_if):
-            raise ConfigurationError(
-                f"only_if of {self.name!r} is a function of the turn, not a {type(self.only_if).__name__}",
-                hint='OnReturn("price") holds behind a call of that tool; text for the model is when=',
-            )
-        if not isinstance(self.rank, int):
-            raise ConfigurationError(f"the rank of {self.name!r} is a number, not {self.rank!r}", hint="Rank.STEERING")
+        self._check()
         if not self.template:
             return
-        for fact in _PLACEHOLDER.findall(self.text):
+        for fact in _PLACEHOLDER.findall(f"{self.when} {self.text}"):
             if fact not in FACTS:
                 raise ConfigurationError(
                     f"the template of {self.name!r} says {fact!r}, which nobody fills in",
@@ -72,6 +74,28 @@ class Instruction(_Worded, frozen=True, kw_only=True):
                 f"the template of {self.name!r} is another text with each request: it cannot be cached",
                 hint="leave cache= out, or say cache='never'",
             )
+
+    def _check(self) -> None:
+        """What is declared wrongly would be told wrongly in every request."""
+        text, name, when, rank, cache, asks = cast("tuple[object, ...]", tuple(getattr(self, f) for f in _CHECKED))
+        if not isinstance(text, str) or not isinstance(when, str):
+            raise ConfigurationError(
+                f"an instruction is a text, and when= another: {name!r} has something else",
+                hint="code goes into only_if=; what is known later is told by @on_request",
+            )
+        if asks is not None and (not callable(asks) or iscoroutinefunction(asks)):
+            given = "coroutine function" if callable(asks) else type(asks).__name__
+            raise ConfigurationError(
+                f"only_if of {name!r} is a function of the turn, not a {given}",
+                hint='it is asked before each request, and not awaited; OnReturn("price") holds behind a call of that '
+                "tool; text for the model is when=",
+            )
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"an instruction has a name, not {name!r}", hint="it says whose the text is")
+        if not isinstance(rank, int) or isinstance(rank, bool):
+            raise ConfigurationError(f"the rank of {name!r} is a number, not {rank!r}", hint="Rank.STEERING")
+        if cache not in (None, "always", "never", "while_active"):
+            raise ConfigurationError(f"cache= of {name!r} is always, never or while_active, not {cache!r}")
 
     def hooks(self, spec: AgentSpec) -> Hooks:
         return Hooks(instructions=(self,))
@@ -86,14 +110,12 @@ class Instruction(_Worded, frozen=True, kw_only=True):
 
         None for a template without a budget; it is never rendered with a gap.
         """
-        text, cache = self.text, self.cache
+        text, cache = f"When {self.when}: {self.text}" if self.when else self.text, self.cache
         if self.template:
             if not 0 < action <= budget:
                 return None
             facts = dict(zip(FACTS, (action, budget, budget - action), strict=True))
             text, cache = _PLACEHOLDER.sub(lambda found: str(facts[found[1]]), text), "never"
-        if self.when:
-            text = f"When {self.when}: {text}"
         return Piece(
             source=self.name, text=text, rank=self.rank,
             cache=cache or ("always" if self.only_if is None else "while_active"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from onrecord.conversation.messages import Round
-from onrecord.errors import UsageError
+from onrecord.errors import ModelError, UsageError
 from onrecord.models.model import Model
 from onrecord.models.names import as_model
 from onrecord.models.request import Purpose, Settings
@@ -17,6 +17,7 @@ from onrecord.turn.compose import arranged, base_request, run_request_hooks, wir
 from onrecord.turn.listen import listen
 from onrecord.turn.moments import Stop
 from onrecord.turn.receipt import file_request
+from onrecord.turn.too_long import check_shorter, is_too_long
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import fingerprint
 
@@ -39,14 +40,22 @@ async def ask_silently(
         turn, purpose, where, pieces, own=len(units), shape=query.shape if query.shape.schema else None,
         carries=carried, model=model, view=query.view, settings=Settings(max_tokens=query.max_tokens),
     )  # fmt: skip
-    got = await run_request_hooks(turn, request)
-    if isinstance(got, Stop):
-        raise UsageError(f"a silent call was stopped: {got.reason}", code="stopped")
-    request = wired(got)
-    requested = file_request(turn, request, round_id)
-    heard = await listen(turn, request, round_id, (), live=False, where=where)
-    turn.note(ModelReplied(round=heard.round, purpose=purpose), cause=requested.n, where=where)
-    return heard.round
+    while True:
+        got = await run_request_hooks(turn, request)
+        if isinstance(got, Stop):
+            raise UsageError(f"a silent call was stopped: {got.reason}", code="stopped")
+        if purpose == "judge":  # a window may consult while it makes room
+            check_shorter(turn, got)
+        sent = wired(got)
+        requested = file_request(turn, sent, round_id)
+        try:
+            heard = await listen(turn, sent, round_id, (), live=False, where=where)
+        except ModelError as error:
+            if purpose == "consult" or not is_too_long(turn, sent, error, round_id):
+                raise
+            continue
+        turn.note(ModelReplied(round=heard.round, purpose=purpose), cause=requested.n, where=where)
+        return heard.round
 
 
 async def consult(turn: Turn, query: Query[T], *, where: str, model: Model | str | None = None) -> T:

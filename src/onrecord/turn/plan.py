@@ -18,7 +18,7 @@ from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.below import Expire, Forget
-from onrecord.turn.conflicts import check_single
+from onrecord.turn.conflicts import check_instructions, check_single
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.letting_go import letting_go
@@ -193,6 +193,7 @@ def compile_plan(
     _mount_moments(plan, mounted)
     _mount_state(plan, mounted)
     told = [i for _, h in mounted for i in h.instructions]
+    check_instructions(mounted, sides)
     plan.declared = tuple(sorted(told, key=lambda i: i.rank))
     plan.conditional = tuple(i for i in told if not i.is_fixed)
     plan.pieces = tuple(piece for i in told if i.is_fixed and (piece := i.piece()) is not None)

@@ -27,6 +27,7 @@ from onrecord.turn.receipt import file_request
 from onrecord.turn.reply_hooks import reply_hooks
 from onrecord.turn.resume import resume_verb
 from onrecord.turn.saying import release_held, say_text
+from onrecord.turn.too_long import check_shorter, is_too_long
 from onrecord.turn.warm import SLICE, warm_up
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def _goes_on(speaking: _Speaking) -> bool:
 
 
 async def _one_round(speaking: _Speaking) -> Heard | None:
-    """One request and its reply, filed. None when a hook stopped the turn before it was sent."""
+    """One request and its reply, filed. None when a hook stopped the turn before it was sent, or it was too long."""
     turn, brief = speaking.turn, speaking.brief
     purpose: Purpose = "wrap_up" if speaking.wrapping else "speak"
     number = turn.number
@@ -254,10 +255,16 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
         got = speaking.wrapped_at(got)
     if len(got.conversation.units) > SLICE:
         await warm_up(turn, got)
+    check_shorter(turn, got)
     turn.request = request = wired(got)
     turn.number += 1
     turn.cause = file_request(turn, request, rid).n
-    heard = await listen(turn, request, rid, _filters(turn, request.shape), live=_streams(turn), where=where)
+    try:
+        heard = await listen(turn, request, rid, _filters(turn, request.shape), live=_streams(turn), where=where)
+    except ModelError as error:
+        if not is_too_long(turn, request, error, rid):
+            raise
+        return None
     speaking.usage = heard.usage if speaking.usage is None else speaking.usage + (heard.usage or Usage())
     speaking.count += 1
     speaking.step(request.model.card.steps)

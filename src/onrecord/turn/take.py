@@ -28,15 +28,12 @@ from onrecord.conversation.inputs import (
 )
 from onrecord.conversation.outgoing import Delta, Outcome
 from onrecord.errors import (
-    ConfigurationError,
     MessageDenied,
     ModelError,
     OnrecordError,
     TurnError,
     UsageError,
 )
-from onrecord.models.model import Model
-from onrecord.models.names import as_model
 from onrecord.record.kinds import (
     Noted,
     Pending,
@@ -50,6 +47,7 @@ from onrecord.session.session import Session, resumed
 from onrecord.turn import watching
 from onrecord.turn.above import check_reachable
 from onrecord.turn.answering import answer_of
+from onrecord.turn.configuring import configure
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.effects import Effects
 from onrecord.turn.ending import end, nothing
@@ -244,7 +242,7 @@ async def _run(turn: Turn, order: Order) -> None:
             turn.admitted = len(turn.working.conversation.units) - 1
             turn.speaks = turn.input.speaks
     turn.check_interrupted()
-    _configure(turn)
+    configure(turn)
     stage = LiveStage(turn)
     await _direct(turn, stage)
     if turn.resuming is not None and turn.pending is None:
@@ -348,37 +346,6 @@ def _is_recordable(input: Input) -> bool:
     except UsageError:
         return False
     return True
-
-
-def _configure(turn: Turn) -> None:
-    """``model=`` and ``instructions=`` that are functions of the turn are read here, once, and filed."""
-    plan, about = turn.plan, dict[str, str]()
-    if callable(plan.model):
-        chosen = _called(turn, "model", plan.model)
-        if not isinstance(chosen, str) and not hasattr(chosen, "card"):
-            raise ConfigurationError(f"model= returned {type(chosen).__name__}, neither a name nor a model")
-        turn.model = as_model(cast("str | Model", chosen))
-        about["model"] = turn.model.card.name
-    if callable(plan.instructions):
-        said = _called(turn, "instructions", plan.instructions)
-        if not isinstance(said, str):
-            raise ConfigurationError(f"instructions= returned {type(said).__name__}, not a text")
-        turn.instructions = said
-        about["instructions"] = f"{len(turn.instructions)} characters"
-    else:
-        turn.instructions = cast(str, plan.instructions)
-    if about:
-        turn.note(Noted(by="configure", text="chosen for this turn", about=about))
-
-
-def _called(turn: Turn, what: str, function: Callable[[Turn], Any]) -> Any:
-    """What a function of the turn gives; what it raises is the agent's failure, and the take is kept."""
-    try:
-        return function(turn)
-    except OnrecordError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
-        fail(turn.spec.name, what, error)
 
 
 async def _uncancel(turn: Turn) -> None:

@@ -15,9 +15,9 @@ from onrecord.conversation.inputs import Answered, Input, Interruption, Question
 from onrecord.conversation.messages import Round
 from onrecord.conversation.outgoing import Delta, Outcome, Outgoing, Wake
 from onrecord.conversation.usage import Usage
-from onrecord.errors import UsageError
+from onrecord.errors import ModelError, UsageError
 from onrecord.models.model import Model
-from onrecord.models.request import Request, Shape
+from onrecord.models.request import Request, Shape, View
 from onrecord.record.entry import Body, Entry
 from onrecord.record.fold import Fold
 from onrecord.record.kinds import Pending
@@ -50,10 +50,12 @@ class Turn:
 
     ``answer`` is the answer that this take resumes with, for the whole take; ``resumed`` the same for whoever asked,
     read once. ``rounds`` are the rounds of the take so far, ``request`` the last request. ``record`` reads what is
-    stored of sessions; None where nobody stores them.
+    stored of sessions; None where nobody stores them. ``refused`` is what the model said was too long, and how, until
+    the next request.
     """
 
     record: Entries | None
+    refused: tuple[View, ModelError] | None
     # The turn whose call takes this one, and those that calls of this one take, by call, while they run. ``deed`` is
     # what its effects are known by: its id, or the key of the call that takes it.
     above: Turn | None
@@ -68,7 +70,7 @@ class Turn:
         "deed", "disarmed", "done", "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id",
         "ids", "ignored", "input", "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit",
         "lines", "llm_calls", "looking", "may_ask", "messages", "model", "n", "now", "number", "options", "output",
-        "owed", "paused_children", "pending", "plan", "private", "question", "record", "request", "resumed",
+        "owed", "paused_children", "pending", "plan", "private", "question", "record", "refused", "request", "resumed",
         "resuming", "revised", "session", "shape", "shielded", "speaks", "spec", "stopped", "streamed",
         "streaming", "take", "task", "tools", "usage", "used", "uses", "values", "wakes", "working",
     )  # fmt: skip
@@ -87,7 +89,7 @@ class Turn:
         self.model: Model = cast(Model, plan.model)
         self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
-        self.may_ask, self.record, self.above, self.deed = True, None, None, id
+        self.may_ask, self.record, self.refused, self.above, self.deed = True, None, None, None, id
         self.below, self.used, self.uses = {}, {}, {}
         # What this take leaves behind.
         self.entries: list[Entry] = []

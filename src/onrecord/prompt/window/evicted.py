@@ -45,7 +45,8 @@ class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
     A `Window` fills more: ``by`` is its strategy (empty: `Compaction`), ``start`` the first unit's place, ``held`` how
     many earlier gaps still stand. ``tools`` names tools whose results left, ``kept`` who stayed and why, ``pinned`` the
     tools whose last results stayed (``stood_down``: none were asked for). ``measured`` and ``cap`` are tokens,
-    ``model`` wrote the summary, ``round`` is the number of the request. ``noticed``: a notice stands in the gap, with
+    ``model`` wrote the summary, ``round`` is the number of the request. ``why`` is the code with which the model had
+    refused a longer one, where it did. ``noticed``: a notice stands in the gap, with
     names of tools or without.
     """
 
@@ -145,6 +146,7 @@ class CompactedFold:
     kinds = frozenset({"context.evicted", "model.replied", "history.changed"})
     scope: Literal["session", "turn"] = "session"
     unfinished = True
+    quotes = True
 
     def start(self) -> Compacted:
         return Compacted()

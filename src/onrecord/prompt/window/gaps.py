@@ -85,6 +85,7 @@ class WindowedFold:
     kinds = frozenset({"context.evicted", "window.stayed", "model.replied", "history.changed"})
     scope: Literal["session", "turn"] = "session"
     unfinished = True
+    quotes = True
 
     def start(self) -> Windowed:
         return Windowed()
@@ -105,7 +106,7 @@ def _applied(state: Windowed, body: Body, entry: Entry) -> Windowed:
         return replace(state, gaps=_with_gap(state, body), measured=None, visits=0, unfit="", said="")
     if isinstance(body, Stayed):
         kept = {each.why for each in body.kept}
-        stuck = "last-tool-result" in kept and not body.stood_down
+        stuck = "last-tool-result" in kept
         return replace(
             state, measured=None, visits=state.visits + 1 if stuck else 0, unfit=body.unfit or state.unfit, said="",
             failed=entry.turn if body.error else state.failed, told=state.told or "unmeasured" in kept,

@@ -69,11 +69,12 @@ class Planned(Struct, frozen=True):
 
 
 def plan_removal(
-    units: Log[Unit], outline: Outline, space: Space, keep: int, request: int, held: Mapping[int, str]
-) -> Planned:
-    """The oldest stretch that may leave, so that the newest ``keep`` units stay.
+    units: Log[Unit], outline: Outline, space: Space, keep: int, request: int, held: Mapping[int, str],
+    since: int = 0,
+) -> Planned:  # fmt: skip
+    """The oldest stretch from unit ``since`` on that may leave, so that the newest ``keep`` units stay.
 
-    From the oldest on, what must stay is passed by; then the stretch reaches up to the next unit that must: the
+    From there on, what must stay is passed by; then the stretch reaches up to the next unit that must: the
     current ``request`` (-1: none), what stays by itself (`reason_to_stay`), and the places in ``held``, which says why.
     The first of these reasons is the one that is told.
     """
@@ -85,7 +86,7 @@ def plan_removal(
             refusals.append(Kept(why=why, unit=units[place].id))
         return bool(why)
 
-    start = space.from_(0)
+    start = space.from_(since)
     while start < window and refused(start):
         start = space.from_(start + 1)
     stop = start

@@ -113,6 +113,7 @@ class _Visit(Struct, frozen=True, kw_only=True):
             held=len(self.gaps), tools=self.tools(start, stop), kept=kept, pinned=tuple(self.pins.values()),
             measured=self.measured, cap=self.asked.tokens, round=self.turn.number, stood_down=self.stands_down,
             model="" if self.asked.model is None else self.asked.model.card.name,
+            why="" if self.turn.refused is None else self.turn.refused[1].code,
         )  # fmt: skip
 
     def stayed(self, kept: tuple[Kept, ...]) -> Stayed:
@@ -150,14 +151,16 @@ class _Visit(Struct, frozen=True, kw_only=True):
 
 
 async def make_room(
-    turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked, *, first: bool
-) -> tuple[Gap, ...]:
+    turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked, *, since: int
+) -> tuple[tuple[Gap, ...], int]:
     """Removes the oldest stretch that may leave, tells the record, and gives the gaps that then stand.
 
-    That nothing may leave is only told where nothing left ``first``.
+    ``since`` is up to where this request has removed already: what stays before it is not asked again, and that
+    nothing more may leave is not told. The second value is how far that is now; 0 where nothing left.
     """
     visit = await _visit(turn, request, gaps, asked)
-    plan = plan_removal(visit.units, visit.outline, visit.space, asked.keep, visit.request, await _held(visit, request))
+    held = await _held(visit, request)
+    plan = plan_removal(visit.units, visit.outline, visit.space, asked.keep, visit.request, held, since)
     body: Evicted | Stayed
     if plan.start == plan.stop:
         only = any(gap.how == "summarised" for gap in gaps) and asked.model is not None
@@ -167,12 +170,12 @@ async def make_room(
         body = _dropped(visit, plan)
     else:
         body = await _summarised(visit, plan, asked.model)
-    if isinstance(body, Stayed) and not first:
-        return gaps
+    if isinstance(body, Stayed) and since:
+        return gaps, 0
     turn.note(body, where=WINDOW_PLACE)
-    if asked.tokens:
+    if visit.measured > asked.tokens > 0:
         _tell_pressure(turn, visit.measured, asked.tokens, removed=isinstance(body, Evicted))
-    return await standing(turn, request, turn.state(WINDOWED).gaps)
+    return await standing(turn, request, turn.state(WINDOWED).gaps), body.upto if isinstance(body, Evicted) else 0
 
 
 async def _visit(turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked) -> _Visit:
@@ -218,8 +221,8 @@ def _dropped(visit: _Visit, plan: Planned) -> Evicted | Stayed:
         ):
             return body_with
     head = visit.space.from_(0)
-    after = visit.space.from_(plan.stop)
-    if plan.start > head or after >= visit.space.size or isinstance(visit.units[after], UserMessage):
+    after = visit.space.from_(plan.stop)  # the newest ``keep`` are behind it
+    if plan.start > head or isinstance(visit.units[after], UserMessage):
         return body
     # No notice fits, and what a model said would lead: what leaves ends before an earlier message of a person.
     stop = visit.outline.last_person(plan.stop)

@@ -23,6 +23,9 @@ __all__ = ("Window",)
 
 Strategy = Literal["last", "budget", "summarize"]
 
+MOST_STRETCHES = 50
+"""How many stretches one request may remove: what stays may lie between very many of them."""
+
 
 class Window(Struct, frozen=True, kw_only=True):
     """Shows the newest part of a long conversation. Make one with `Window.last`, `Window.budget`, `Window.summarize`.
@@ -33,6 +36,9 @@ class Window(Struct, frozen=True, kw_only=True):
     a call without a result (``unresolved-tool-call``), the newest results of up to ``keep_last_tool_results`` tools
     behind the current request (``last-tool-result``), and what other features pin. What leaves is one stretch, the
     oldest that may; where it led the request a notice stands in its place, smaller than what left.
+
+    A request that a model refuses as too long is made once more if something can leave: more than ``slack`` allows, and
+    whatever was counted before.
 
     The conversation and the record keep everything. Each removal is a ``context.evicted`` entry, each time that room
     was wanted and nothing left a ``window.stayed`` one. What has left stays out, so requests between two removals
@@ -133,19 +139,25 @@ class Window(Struct, frozen=True, kw_only=True):
         if request.view.spans != (Span(0, size),):
             return request  # what is shown was chosen already
         gaps = await standing(turn, request, turn.state(WINDOWED).gaps)
-        first, decides = True, turn.working.open is None  # else a paused round is asked about, and nothing goes out
-        while decides and self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps)):
-            before = gaps
-            gaps = await make_room(turn, request, before, asked, first=first)
-            if gaps == before:
+        since, more, too_long = 0, False, turn.refused is not None
+        # A paused round may only be asked about: then nothing goes out.
+        visits = range(MOST_STRETCHES if turn.working.open is None else 0)
+        for _ in visits:
+            if not more and not self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps), too_long=too_long):
                 break
-            first = False
+            gaps, since = await make_room(turn, request, gaps, asked, since=since)
+            if not since:
+                break
+            # Nobody counted how much is enough, so all goes that may; but a summary of each stretch is paid.
+            more, too_long = self.strategy == "budget", too_long and self.strategy == "last"
         return replace(request, view=await shown(turn, request, gaps)) if gaps else request
 
-    def _wants_room(self, turn: Turn, state: Windowed, space: Space) -> bool:
+    def _wants_room(self, turn: Turn, state: Windowed, space: Space, *, too_long: bool) -> bool:
         """Whether too much is shown. Unmeasurable where that is to be counted, and nobody counts."""
         if self.strategy == "last":
-            return space.count > self.keep + self.slack
+            return space.count > self.keep + (0 if too_long else self.slack)
+        if too_long and state.failed != turn.id:
+            return True
         measured = state.measured
         if measured is None or state.failed == turn.id:
             return False

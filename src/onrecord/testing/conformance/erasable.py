@@ -81,7 +81,10 @@ def everything(session: Session, canary: Canary, *, at: datetime = AT) -> Change
                                          place="r0", question=question, data={"q": canary("pending")})),
     )  # fmt: skip
     made = changed(session, entries_of(session, bodies, turn=name, at=at))
-    slots = {**made.session.slots, "feature": SlotState(1, {"s": canary("slot")})}
+    slots = {
+        **made.session.slots, "feature": SlotState(1, {"s": canary("slot")}),
+        "summary": SlotState(1, {"s": canary("summary")}, quotes=True),
+    }  # fmt: skip
     wake = Woke("wake", at=AT, payload=canary("wake"))
     rows = (
         Row(session=session.key, box="in", key=row_key(wake, ""), body=wake, due=AT + timedelta(days=9000)),

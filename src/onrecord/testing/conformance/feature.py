@@ -16,6 +16,7 @@ for byte those of an agent without it, and the record is the same. The tests are
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 import msgspec
@@ -28,6 +29,7 @@ from onrecord.record.entry import UnknownBody
 from onrecord.record.jsonl import EntryCodec
 from onrecord.record.kinds import CORE_KINDS
 from onrecord.session.codec import dumps_session, pack, unpack
+from onrecord.session.erasure import Retention
 from onrecord.session.folding import refold
 from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session, SlotState
@@ -164,12 +166,15 @@ class FeatureConformance:
         assert later.status == "answered"
 
     async def test_it_forgets(self, make_feature: MakeFeature) -> None:
-        """What it stores elsewhere about a person or a session can be erased, again and again."""
-        forget = self.hooks(make_feature()).forget
+        """What it stores elsewhere about a person or a session, or for too long, can be erased, again and again."""
+        hooks = self.hooks(make_feature())
         for what in (SessionKey("s"), Identity(tenant="t", principal="ana")):
             for _ in range(2):
-                if forget is not None:
-                    await forget(what)
+                if hooks.forget is not None:
+                    await hooks.forget(what)
+        for policy in (Retention(), Retention(entries=timedelta(0))):
+            if hooks.expire is not None:
+                await hooks.expire(policy, FakeEffects().now())
 
     async def test_its_manifest_is_plain(self, make_feature: MakeFeature) -> None:
         """What a record says of it is JSON, and the same each time."""

@@ -216,7 +216,7 @@ class ErasesMessages:
             first = await store.commit(turn(key))
             again = await store.commit(everything(first, canary))
             await store.erase(key, messages=[first.conversation.messages[1].id], why="asked")
-            gone = {f"canary-{name}-51c9" for name in ("native", "insert", "swap", "preview", "slot")}
+            gone = {f"canary-{name}-51c9" for name in ("native", "insert", "swap", "preview", "slot", "summary")}
             assert set(await canaries(store, key, canary.made)) == set(canary.made) - gone
             session = await folds(store, key)
             assert session.question == again.question

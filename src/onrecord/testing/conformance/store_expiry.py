@@ -33,14 +33,14 @@ class Expires:
     """Retention by age and kind. The store's clock is between what is long ago and what is far off."""
 
     async def test_turns_older_than_their_age_are_erased(self, make_store: MakeStore) -> None:
-        """Their texts go; what the session knows, and younger turns, stay."""
+        """Their texts go, and states that repeat them; what else the session knows, and younger turns, stay."""
         async with opened(make_store) as store:
             canary = Canary()
             old = await store.commit(everything(Session(key=SessionKey("s")), canary, at=LONG_AGO))
             young = turn(old, "young", at=FAR_OFF)
             session = await store.commit(young)
             done = await store.expire(Retention(entries=DAY))
-            assert (done.sessions, done.entries) == (0, old.seq)
+            assert (done.sessions, done.entries, done.gone) == (0, old.seq, ())
             stays = {f"canary-{name}-51c9" for name in ("data", "slot", "wake", "outgoing", "media")}
             assert set(await canaries(store, old.key, canary.made)) == stays
             left = await folds(store, "s")
@@ -86,7 +86,7 @@ class Expires:
             said = Said("hi", key="k")
             await store.put(Row(session=busy.key, box="in", key=row_key(said, ""), body=said))
             done = await store.expire(Retention(sessions=DAY))
-            assert (done.sessions, done.entries) == (1, idle.seq)
+            assert (done.sessions, done.entries, done.gone) == (1, idle.seq, (idle.key,))
             assert not (await folds(store, "idle")).conversation.messages
             assert await loaded(store, "busy") == busy
             assert await loaded(store, "young") == young

@@ -1,0 +1,201 @@
+"""SqliteArtifacts: results that were too long to show, in a file of their own.
+
+```
+artifacts(n, tenant, session, owner, ref, at, over, size, known, data)            unique(tenant, session, owner, ref)
+```
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.errors import ConfigurationError, StoreError
+from onrecord.prompt.artifact_store import Artifact, ArtifactScope, check_limits, damaged_artifact
+from onrecord.stores.sqlite_codec import CellCodec, Cipher
+from onrecord.stores.sqlite_erase import sweep
+from onrecord.stores.sqlite_file import SqliteFile, transaction
+from onrecord.stores.sqlite_own_file import OwnFile
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ("ARTIFACTS_ID", "SqliteArtifacts")
+
+ARTIFACTS_ID = 0x6F6E7261
+"""Marks a SQLite file as one of artifacts of this library: ``onra`` in ASCII."""
+
+_SCHEMA = (
+    """create table artifacts(
+        n integer primary key autoincrement, tenant text not null, session text not null, owner text not null,
+        ref text not null, at integer not null, over integer, size integer not null, known blob not null,
+        data blob not null, unique(tenant, session, owner, ref))""",
+    "create index artifacts_by on artifacts(owner) where owner<>''",
+    "create index artifacts_at on artifacts(at)",
+    "create index artifacts_over on artifacts(over) where over is not null",
+)
+_OWN_FILE = OwnFile("artifacts", ARTIFACTS_ID, version=1, schema=_SCHEMA)
+_SWEPT_AT_ONCE = 256 << 20
+"""Bytes up to which a file is rewritten when something is let go of: about a second, in which nobody can write."""
+
+_IN = "tenant=? and session=? and owner=?"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class SqliteArtifacts:
+    """Artifacts in the SQLite file at ``path``, opened on first use and made when there is none.
+
+    It is a file of its own, beside that of a `SqliteStore`; several event loops, threads and processes may use it at
+    once. ``cipher`` seals what is stored and what is known of it; whose it is and its ref stay readable. The oldest
+    are deleted once there are more than ``max_bytes`` or ``max_count`` (None: no such limit). `forget` rewrites the
+    file, so that nothing of what was deleted is left in it or in its log.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, max_bytes: int | None = None, max_count: int | None = None,
+        cipher: Cipher | None = None,
+    ) -> None:  # fmt: skip
+        name = os.fspath(path)
+        if not name or name == ":memory:" or name.startswith("file:") or "\0" in name:
+            raise ConfigurationError(
+                f"{name!r} does not name a file", hint="give a path; for artifacts in memory use MemoryArtifacts()"
+            )
+        check_limits("SqliteArtifacts", max_bytes, max_count)
+        self._max_bytes, self._max_count = max_bytes, max_count
+        self._cells = CellCodec(os.path.abspath(name), cipher)  # noqa: PTH100 - keeps symbolic links
+        self._file = SqliteFile(self._cells, "normal", _OWN_FILE.open)
+        self._unswept = False  # whether the file may hold something of what was deleted in it
+
+    async def put(self, scope: ArtifactScope, artifact: Artifact, data: bytes, /) -> None:
+        await self._file.run(partial(self._put, scope, artifact, data))
+
+    async def head(self, scope: ArtifactScope, ref: str, /) -> Artifact | None:
+        return await self._file.run(partial(self._head, scope, ref))
+
+    async def get(self, scope: ArtifactScope, ref: str, /) -> bytes | None:
+        return await self._file.run(partial(self._get, scope, ref))
+
+    async def list(self, scope: ArtifactScope, /) -> Sequence[Artifact]:
+        return await self._file.run(partial(self._list, scope))
+
+    async def forget(self, what: Identity | SessionKey, /) -> None:
+        """See `ArtifactStore.forget`. StoreError (``store-unswept``) where others kept the file in use: it is deleted,
+        and what is left of it in the file goes with the next `forget`.
+        """
+        if isinstance(what, Identity):
+            await self._delete("delete from artifacts where owner=?", (_owner(what),))
+        else:
+            await self._delete("delete from artifacts where tenant=? and session=?", (what.tenant, what.id))
+
+    async def expire(self, before: datetime | None, now: datetime, /) -> None:
+        """See `ArtifactStore.expire`; StoreError as `forget` raises it."""
+        young = -(2**63) if before is None else _micros(before)
+        await self._delete("delete from artifacts where at<? or over<=?", (young, _micros(now)))
+
+    async def sweep(self) -> bool:
+        """Rewrites the file, however large, without anything that was deleted in it; whether that was possible now."""
+        return not await self._file.run(partial(sweep, limit=None))
+
+    async def close(self) -> None:
+        """Finishes what was asked before, then closes the file; safe to call twice."""
+        await self._file.close()
+
+    def __repr__(self) -> str:
+        return f"SqliteArtifacts({self._file.path!r})"
+
+    async def _delete(self, sql: str, values: tuple[object, ...]) -> None:
+        gone = await self._file.run(partial(_deleted, sql, values))
+        if not gone and not self._unswept:
+            return
+        self._unswept = bool(await self._file.run(partial(sweep, limit=_SWEPT_AT_ONCE)))
+        if self._unswept:
+            raise StoreError(
+                f"the file {self._file.path!r} has let go of what was asked, and traces of it are left in it",
+                code="store-unswept",
+                hint="call this once more when nobody else uses the file; `sweep` rewrites one over 256 MB",
+            )
+
+    # ---- in the file's thread
+
+    def _put(self, scope: ArtifactScope, artifact: Artifact, data: bytes, connection: sqlite3.Connection) -> None:
+        place = (*_named(scope), artifact.ref)
+        at, over = _micros(artifact.created_at), artifact.expires_at
+        known = self._cells.seal(msgspec.json.encode(artifact), "known", *place)
+        with transaction(connection):
+            sql = f"delete from artifacts where ({_IN} and ref=?) or over<=?"  # noqa: S608 - our own text
+            self._unswept |= connection.execute(sql, (*place, at)).rowcount > 0
+            connection.execute(
+                "insert into artifacts(tenant, session, owner, ref, at, over, size, known, data)"
+                " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*place, at, None if over is None else _micros(over), len(data), known,
+                 self._cells.seal(data, "data", *place)),
+            )  # fmt: skip
+            if self._max_bytes is not None or self._max_count is not None:
+                self._unswept |= _make_room(connection, self._max_bytes, self._max_count)
+
+    def _head(self, scope: ArtifactScope, ref: str, connection: sqlite3.Connection) -> Artifact | None:
+        sql = f"select known from artifacts where {_IN} and ref=?"  # noqa: S608 - our own text
+        found = connection.execute(sql, (*_named(scope), ref)).fetchone()
+        return None if found is None else self._known(found[0], scope, ref)
+
+    def _get(self, scope: ArtifactScope, ref: str, connection: sqlite3.Connection) -> bytes | None:
+        sql = f"select known, data from artifacts where {_IN} and ref=?"  # noqa: S608 - our own text
+        found = connection.execute(sql, (*_named(scope), ref)).fetchone()
+        if found is None:
+            return None
+        data = self._cells.open(found[1], "data", *_named(scope), ref)
+        if not self._known(found[0], scope, ref).is_whole(data):
+            raise damaged_artifact(f"{ref} in {self._file.path!r}")
+        return data
+
+    def _list(self, scope: ArtifactScope, connection: sqlite3.Connection) -> Sequence[Artifact]:
+        sql = f"select ref, known from artifacts where {_IN} order by n"  # noqa: S608 - our own text
+        return tuple(self._readable(scope, connection.execute(sql, _named(scope)).fetchall()))
+
+    def _readable(self, scope: ArtifactScope, found: Sequence[tuple[str, bytes]]) -> Iterator[Artifact]:
+        for ref, known in found:
+            with suppress(StoreError):  # whoever asks for it is told
+                yield self._known(known, scope, ref)
+
+    def _known(self, cell: bytes, scope: ArtifactScope, ref: str) -> Artifact:
+        try:
+            known = self._cells.open(cell, "known", *_named(scope), ref)
+            return msgspec.json.decode(known, type=Artifact)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise damaged_artifact(f"{ref} in {self._file.path!r} does not decode") from None
+
+
+def _deleted(sql: str, values: tuple[object, ...], connection: sqlite3.Connection) -> int:
+    with transaction(connection):
+        return connection.execute(sql, values).rowcount
+
+
+def _make_room(connection: sqlite3.Connection, max_bytes: int | None, max_count: int | None) -> bool:
+    """Deletes the oldest, never the newest; whether there was anything to delete."""
+    made = False
+    size, number = connection.execute("select sum(size), count(*) from artifacts").fetchone()
+    for n, bytes_ in connection.execute("select n, size from artifacts order by n").fetchall()[:-1]:
+        if (max_bytes is None or size <= max_bytes) and (max_count is None or number <= max_count):
+            break
+        connection.execute("delete from artifacts where n=?", (n,))
+        size, number, made = size - bytes_, number - 1, True
+    return made
+
+
+def _named(scope: ArtifactScope) -> tuple[str, str, str]:
+    return scope.session.tenant, scope.session.id, _owner(scope.owner)
+
+
+def _owner(owner: Identity | None) -> str:
+    return "" if owner is None else msgspec.json.encode(owner).decode()
+
+
+def _micros(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)

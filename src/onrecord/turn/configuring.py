@@ -1,0 +1,69 @@
+"""Who answers a turn, and under which instructions, where the agent leaves that to functions of the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from onrecord.errors import ConfigurationError, OnrecordError
+from onrecord.models.model import Model
+from onrecord.models.names import as_model
+from onrecord.record.kinds import Noted
+from onrecord.turn.contained import fail
+
+if TYPE_CHECKING:
+    from onrecord.turn.turn import Turn
+
+__all__ = ("configure",)
+
+
+class Configured(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was chosen when the turn began: a pause keeps it. ``named``: the model was given by its name."""
+
+    model: str = ""
+    named: bool = False
+    instructions: str | None = None
+
+
+def configure(turn: Turn) -> None:
+    """Reads ``model=`` and ``instructions=`` that are functions of the turn, once, and files what they chose.
+
+    A turn that goes on after a pause keeps its choice. Only a model that was no name has to be asked for again: an
+    object does not outlive its process.
+    """
+    plan, kept = turn.plan, f"{turn.id}//configured"
+    held = turn.done.get(kept)
+    before = held if isinstance(held, Configured) else msgspec.json.decode(held, type=Configured) if held else None
+    chosen, about = Configured(), dict[str, str]()
+    if callable(plan.model):
+        given = before.model if before is not None and before.named else _called(turn, "model", plan.model)
+        if not isinstance(given, str) and not hasattr(given, "card"):
+            raise ConfigurationError(f"model= returned {type(given).__name__}, neither a name nor a model")
+        turn.model = as_model(cast("str | Model", given))
+        about["model"] = turn.model.card.name
+        name = given if isinstance(given, str) else turn.model.card.name
+        chosen = Configured(model=name, named=isinstance(given, str))
+    turn.instructions = cast(str, plan.instructions)
+    if callable(plan.instructions):
+        said = None if before is None else before.instructions
+        turn.instructions = _called(turn, "instructions", plan.instructions) if said is None else said
+        if not isinstance(turn.instructions, str):
+            raise ConfigurationError(f"instructions= returned {type(turn.instructions).__name__}, not a text")
+        about["instructions"] = f"{len(turn.instructions)} characters"
+        chosen = msgspec.structs.replace(chosen, instructions=turn.instructions)
+    if about:
+        turn.note(Noted(by="configure", text="chosen for this turn", about=about))
+        turn.done[kept] = chosen
+
+
+def _called(turn: Turn, what: str, function: Callable[[Turn], Any]) -> Any:
+    """What a function of the turn gives; what it raises is the agent's failure, and the take is kept."""
+    try:
+        return function(turn)
+    except OnrecordError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
+        fail(turn.spec.name, what, error)
