@@ -35,12 +35,14 @@ PARAMETERS = {
 def agent_tool(agent: Agent[Any, Any], id: str, description: str) -> Tool:
     """The tool. Its handler takes ``{"message": ...}`` and returns the agent's text, or its typed output."""
 
+    plan = agent.plan
+
     async def handler(args: Mapping[str, Json], ctx: CallContext) -> ToolResult:
         return await _run(agent, str(args["message"]), ctx)
 
     return Tool(
         id, handler, description or f"Ask {agent.name}.", parameters=PARAMETERS, check_arguments=True,
-        traits=(Below(agent.plan.forget),) if agent.plan.forget else (),
+        traits=(Below(plan.forget, plan.holders),) if plan.forget or plan.holders else (),
     )  # fmt: skip
 
 

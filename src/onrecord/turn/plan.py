@@ -16,7 +16,7 @@ from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
-from onrecord.tools.toolset import Toolset
+from onrecord.tools.toolset import SessionToolset, Toolset, holders
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
@@ -81,9 +81,13 @@ Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
 
 
 class Below(Struct, frozen=True):
-    """A trait of tools that are agents: what their features keep has to be forgotten with what their host's do."""
+    """A trait of tools that are agents: what their features keep has to be forgotten with what their host's do.
 
-    forget: tuple[Forget, ...]
+    And what their toolsets keep open has to be closed with it.
+    """
+
+    forget: tuple[Forget, ...] = ()
+    holders: tuple[SessionToolset, ...] = ()
 
     def check(self, tool: Tool, /) -> None:
         """It may stand on any tool."""
@@ -99,6 +103,7 @@ class Plan:
         self.spec, self.model, self.instructions, self.director = spec, model, instructions, director
         self.tools: dict[str, Tool] = {}
         self.toolsets: tuple[Toolset, ...] = ()
+        self.holders: tuple[SessionToolset, ...] = ()  # those that keep something open, sub-agents' too
         self.on: dict[Moment, tuple[Mounted, ...]] = {}
         self.before_gates: tuple[Mounted, ...] = ()
         self.behind_gates: tuple[Mounted, ...] = ()
@@ -387,11 +392,12 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.active = tuple(h.active for _, h in mounted if h.active is not None)
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
-    _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None])
+    below = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
+    plan.holders = holders((*plan.toolsets, *(one for trait in below for one in trait.holders)))
+    _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None], below)
 
 
-def _mount_forgets(plan: Plan, own: Iterable[Forget]) -> None:
-    traits = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
+def _mount_forgets(plan: Plan, own: Iterable[Forget], traits: Iterable[Below]) -> None:
     for name, forget in (*own, *(one for trait in traits for one in trait.forget)):
         if all(forget != known for _, known in plan.forget):  # a feature may stand in several agents
             plan.forget = (*plan.forget, (name, forget))

@@ -1,0 +1,231 @@
+"""Connection: one connection to a server, held by a task of its own, so that whoever leaves a call leaves it open.
+
+This module imports the `mcp` package, and so is imported where a connection is opened and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter, ValidationError
+
+from onrecord.jsonio import Json
+from onrecord.mcp_bridge.failures import CallRefused, ServerFailed, SessionGone
+from onrecord.mcp_bridge.limits import Limits
+from onrecord.mcp_bridge.sources import Http, Stdio
+from onrecord.mcp_bridge.transports import Fault, Sifted, http_streams, stdio_streams
+from onrecord.mcp_bridge.wording import clean
+
+__all__ = ("Connection",)
+
+T = TypeVar("T")
+
+PAGES = 50
+"""Pages of one list of tools."""
+LISTEN_AGAIN_S = 30.0
+
+_Answer: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+
+
+class Connection:
+    """A connection that is opening, open or over. ``changed`` is told that the server has other tools now."""
+
+    def __init__(
+        self, source: Stdio | Http, values: Callable[[], Awaitable[Mapping[str, str]]], *, limits: Limits,
+        start_s: float, changed: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._source, self._values, self._limits, self._start_s = source, values, limits, start_s
+        self._changed, self._fault = changed, Fault(self.close_soon)
+        self._closing, self._open = asyncio.Event(), asyncio.Event()
+        self._scope = anyio.CancelScope()
+        self._client: Client | None = None
+        self._raw: list[Any] = []
+        self.refused: frozenset[str] = frozenset()
+        self.task = asyncio.create_task(self._hold())
+
+    # ---- its life
+
+    async def opened(self) -> None:
+        """Until it is open. ServerFailed when it cannot be opened; leaving early gives it up."""
+        opening = asyncio.ensure_future(self._open.wait())
+        try:
+            await asyncio.wait({opening, self.task}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.close_soon()
+            raise
+        finally:
+            opening.cancel()
+        if self.is_over:
+            raise self._failed("unreachable", "it cannot be reached")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it can be used no more."""
+        return self.task.done() or self._closing.is_set() or not self._open.is_set()
+
+    def close_soon(self) -> None:
+        """Ends it; who needs it gone waits for ``task``."""
+        self._closing.set()
+        if not self._open.is_set():
+            self._scope.cancel()
+
+    async def _hold(self) -> None:
+        try:
+            with self._scope as scope:
+                scope.deadline = anyio.current_time() + self._start_s
+                async with Client(
+                    self._streams(), read_timeout_seconds=self._start_s, message_handler=self._heard, cache=None
+                ) as client:
+                    scope.deadline = math.inf
+                    self._client = client
+                    await self._stay(client)
+            if scope.cancelled_caught and not self._closing.is_set():
+                self._fault.tell(f"it did not answer within {self._start_s:g} s")
+        except Exception as error:  # noqa: BLE001 - whatever ends it, those who use it are told in our own words
+            status = self._fault.status if isinstance(self._source, Http) else None
+            self._fault.tell(_reason(error) if status is None else f"it answered with HTTP status {status}")
+
+    async def _stay(self, client: Client) -> None:
+        async with anyio.create_task_group() as group:
+            tools = client.server_capabilities.tools
+            if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and tools.list_changed:
+                group.start_soon(self._listen, client)
+            self._open.set()
+            await self._closing.wait()
+            group.cancel_scope.cancel()
+
+    async def _listen(self, client: Client) -> None:
+        """Hears of other tools, as servers of today tell it."""
+        while True:
+            with suppress(MCPError, RuntimeError, TimeoutError):
+                async with client.listen(tools_list_changed=True) as events:
+                    async for _ in events:
+                        self._changed()
+            await anyio.sleep(LISTEN_AGAIN_S)
+
+    async def _heard(self, message: object) -> None:
+        """Hears of other tools, as servers before 2026 tell it."""
+        if isinstance(message, types.ToolListChangedNotification):
+            self._changed()
+
+    @asynccontextmanager
+    async def _streams(self) -> Any:
+        source, most = self._source, self._limits.message
+        streams: AbstractAsyncContextManager[tuple[Any, Any]]
+        if isinstance(source, Http):
+            await self._values()  # what cannot be had ends it here, in our words
+            streams = http_streams(source, self._values, most, self._fault)
+        else:
+            streams = stdio_streams(source, await self._values(), most, self._fault)
+        async with streams as (received, written):
+            yield Sifted(received, self._set_aside), written
+
+    def _set_aside(self, listed: list[Any]) -> None:
+        self._raw += listed
+
+    # ---- its use
+
+    @property
+    def server(self) -> str:
+        """Name, version and protocol, as the server gives them."""
+        client = self._client
+        if client is None:
+            return ""
+        info = client.server_info
+        told = "a server without a name" if info is None else f"{info.name} {info.version}"
+        return f"{clean(told, 120, lines=1)}, protocol {clean(client.protocol_version, 20, lines=1)}"
+
+    async def listed(self) -> list[object]:
+        """All tools of the server as it sent them. ServerFailed.
+
+        ``refused`` names those whose arguments cannot be sent as the headers that they ask for.
+        """
+        client = self._used()
+        self._raw, found = [], set[str]()
+        cursor: str | None = None
+        if client.server_capabilities.tools is None:
+            return []
+        for _ in range(PAGES):
+            page = await self._asked(client.list_tools(cursor=cursor), self._start_s)
+            found |= {tool.name for tool in page.tools}
+            if page.next_cursor is None or page.next_cursor == cursor or len(self._raw) > 10 * self._limits.tools:
+                break
+            cursor = page.next_cursor
+        named = {tool["name"] for tool in self._raw if isinstance(tool, dict) and isinstance(tool.get("name"), str)}
+        self.refused = frozenset(named - found)
+        return self._raw
+
+    async def call(
+        self, name: str, args: Mapping[str, Json], meta: Mapping[str, Json], timeout_s: float
+    ) -> Mapping[str, Any]:
+        """What the server answers, as JSON. ServerFailed, CallRefused in the server's words, SessionGone."""
+        params = types.CallToolRequestParams.model_validate(
+            {"name": name, "arguments": dict(args), "_meta": dict(meta)}
+        )
+        asked = self._used().session.send_request(
+            types.CallToolRequest(params=params), _Answer, request_read_timeout_seconds=timeout_s
+        )
+        answer = await self._asked(asked, timeout_s)
+        if isinstance(answer, types.InputRequiredResult):
+            kinds = sorted({request.method for request in (answer.input_requests or {}).values()})
+            raise CallRefused(f"it asked for {', '.join(kinds) or 'more time'}, which this application does not answer")
+        return answer.model_dump(by_alias=True, mode="json", exclude_unset=True)
+
+    def _used(self) -> Client:
+        if self._client is None or self.is_over:
+            raise self._failed("lost", "the connection is over")
+        return self._client
+
+    async def _asked(self, asking: Awaitable[T], timeout_s: float) -> T:
+        self._fault.status = None
+        try:
+            async with asyncio.timeout(timeout_s + 5.0):  # the package has the same limit, and tells the server
+                return await asking
+        except MCPError as error:
+            raise await self._told(error) from None
+        except TimeoutError:
+            raise self._failed("timeout", "it did not answer in time") from None
+        except ValidationError:
+            raise ServerFailed("malformed", "it answered something that is no answer") from None
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError) as error:
+            raise self._failed("lost", f"the connection was lost: {type(error).__name__}") from None
+
+    async def _told(self, error: MCPError) -> Exception:
+        status, words = self._fault.status, clean(error.message, 2_000)
+        if error.code == types.REQUEST_TIMEOUT and words.endswith("timed out"):
+            return ServerFailed("timeout", "it did not answer in time")
+        if error.code == types.CONNECTION_CLOSED:
+            self.close_soon()
+            await asyncio.wait({self.task}, timeout=0.5)
+            return self._failed("lost", "the connection was lost")
+        if isinstance(self._source, Http) and (status == 404 or words == "Session terminated"):
+            self.close_soon()
+            return SessionGone()
+        if status is not None:
+            return ServerFailed("refused", f"it answered with HTTP status {status}")
+        return CallRefused(words)
+
+    def _failed(self, code: str, otherwise: str) -> ServerFailed:
+        return ServerFailed(code, self._fault.text or otherwise)
+
+
+def _reason(error: BaseException) -> str:
+    """Why it ended: kinds of errors and never what they say, which may hold an address or a secret."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError):
+        return "its program is not there"
+    if isinstance(error, MCPError):
+        return f"it refused the connection (code {error.code})"
+    return f"it cannot be reached: {type(error).__name__}"

@@ -1,0 +1,269 @@
+"""The two ways to a server, bounded: its messages by size, its program by its life.
+
+This module imports the `mcp` package, and so is imported where a connection is opened and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import Any
+
+import anyio
+import httpx2
+from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse, jsonrpc_message_adapter
+
+from onrecord.mcp_bridge.sources import Http, Stdio
+
+__all__ = ("Fault", "Sifted", "http_streams", "stdio_streams")
+
+GRACE_S = 2.0
+"""How long a program may take to end by itself once its input is closed, and then again once it is told to end."""
+BANNERS = 1_000
+"""Lines on its output that are no messages, after which a program is taken for one that is no server."""
+
+Received = SessionMessage | Exception
+
+
+class Fault:
+    """Why a connection ended, in our own words: the first that is told stands. ``lost`` ends it."""
+
+    def __init__(self, lost: Callable[[], None]) -> None:
+        self.text, self._lost = "", lost
+        self.status: int | None = None
+
+    def tell(self, text: str) -> None:
+        self.text = self.text or text
+        self._lost()
+
+
+# ---- a program -------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def stdio_streams(
+    source: Stdio, env: Mapping[str, str], most: int, fault: Fault
+) -> AsyncGenerator[tuple[Any, Any]]:
+    """Starts the program and yields its messages and where to write. It is gone when this is left, also by force."""
+    process = await asyncio.create_subprocess_exec(
+        *source.command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL if source.quiet else None, env={**get_default_environment(), **env},
+        cwd=source.cwd, limit=most, start_new_session=True,
+    )  # fmt: skip
+    try:
+        heard, received = anyio.create_memory_object_stream[Received](0)
+        written, to_write = anyio.create_memory_object_stream[SessionMessage](0)
+        async with anyio.create_task_group() as group, heard, received, written, to_write:
+            group.start_soon(_read, process, heard, fault)
+            group.start_soon(_write, process, to_write, fault)
+            try:
+                yield received, written
+            finally:
+                group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+
+
+async def _read(process: asyncio.subprocess.Process, heard: Any, fault: Fault) -> None:
+    assert process.stdout is not None
+    banners = 0
+    async with heard:
+        while True:
+            try:
+                line = await process.stdout.readuntil(b"\n")
+            except asyncio.IncompleteReadError:
+                fault.tell("the server ended")
+                return
+            except (asyncio.LimitOverrunError, ValueError):
+                fault.tell("the server sent a message that is too large")
+                return
+            except OSError as error:
+                fault.tell(f"the server could not be read: {type(error).__name__}")
+                return
+            message = _message(line)
+            if message is None and (line.lstrip().startswith(b"{") or banners >= BANNERS):
+                fault.tell("the server sent something that is no message")
+                return
+            if message is None:
+                banners += bool(line.strip())
+                continue
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                await heard.send(message)
+
+
+def _message(line: bytes) -> SessionMessage | None:
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        return None
+
+
+async def _write(process: asyncio.subprocess.Process, to_write: Any, fault: Fault) -> None:
+    assert process.stdin is not None
+    try:
+        async with to_write:
+            async for message in to_write:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                process.stdin.write(text.encode() + b"\n")
+                await process.stdin.drain()
+    except OSError as error:
+        fault.tell(f"the server could not be written to: {type(error).__name__}")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Closes the input, then asks the program to end, then kills it, with all that it started."""
+    if process.stdin is not None:
+        process.stdin.close()
+    draining = asyncio.create_task(_drain(process))
+    try:
+        for told in (None, signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            if told is not None:
+                _signal(process, told)
+            if await _ended(process):
+                break
+        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM), leader=False)  # what it left behind
+    finally:
+        draining.cancel()
+        transport = getattr(process, "_transport", None)
+        if transport is not None:
+            transport.close()
+
+
+async def _drain(process: asyncio.subprocess.Process) -> None:
+    """Reads what nobody wants: a program that is stuck writing does not see that its input was closed."""
+    assert process.stdout is not None
+    with suppress(OSError):
+        while await process.stdout.read(65_536):
+            pass
+
+
+async def _ended(process: asyncio.subprocess.Process) -> bool:
+    """Whether it ends in time. `Process.wait` would wait for its output to end too, which a child of it may hold."""
+    until = asyncio.get_running_loop().time() + GRACE_S
+    while process.returncode is None and asyncio.get_running_loop().time() < until:
+        await asyncio.sleep(0.01)
+    return process.returncode is not None
+
+
+def _signal(process: asyncio.subprocess.Process, told: int, *, leader: bool = True) -> None:
+    """To the whole group of the program, which began a session of its own. There are none on Windows."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, told)
+        elif leader:
+            process.send_signal(told)
+
+
+# ---- an address ------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def http_streams(
+    source: Http, headers: Callable[[], Awaitable[Mapping[str, str]]], most: int, fault: Fault
+) -> AsyncGenerator[tuple[Any, Any]]:
+    """Yields the messages of the server at an address and where to write."""
+
+    async def sign(request: httpx2.Request) -> None:
+        for name, value in (await headers()).items():
+            request.headers[name] = value
+
+    async def bound(response: httpx2.Response) -> None:
+        fault.status = response.status_code if response.status_code >= 400 else None
+        if response.headers.get("content-encoding", "identity") != "identity":
+            fault.tell("the server sent a packed answer, which was not asked for")
+            raise httpx2.RemoteProtocolError("packed")
+        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            response.stream = _Bounded(response.stream, most, fault)
+
+    client = httpx2.AsyncClient(
+        timeout=httpx2.Timeout(30.0, read=300.0), headers={"accept-encoding": "identity"},
+        event_hooks={"request": [sign], "response": [bound]},
+    )  # fmt: skip
+    async with client, streamable_http_client(source.url, http_client=client, max_sse_event_size=most) as streams:
+        yield streams
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that ends the connection when it is too long."""
+
+    def __init__(self, inner: Any, most: int, fault: Fault) -> None:
+        self._inner, self._left, self._fault = inner, most, fault
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._inner:
+            self._left -= len(piece)
+            if self._left < 0:
+                self._fault.tell("the server sent a message that is too large")
+                raise httpx2.RemoteProtocolError("too large")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+# ---- both ------------------------------------------------------------------------------------------------------------
+
+
+class Sifted:
+    """Messages of a server, where lists of tools are set aside as they came and read by the `mcp` package in part.
+
+    The package reads a list as a whole: one malformed tool would hide all the others.
+    """
+
+    def __init__(self, inner: Any, listed: Callable[[list[Any]], None]) -> None:
+        self._inner, self._listed = inner, listed
+
+    @property
+    def last_context(self) -> Any:
+        """Where the message came from; the package asks for it."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Received:
+        return self._sift(await self._inner.receive())
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Sifted:
+        return self
+
+    async def __anext__(self) -> Received:
+        return self._sift(await self._inner.__anext__())
+
+    async def __aenter__(self) -> Sifted:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        left: bool | None = await self._inner.__aexit__(kind, error, trace)
+        return left
+
+    def _sift(self, item: Received) -> Received:
+        message = item.message if isinstance(item, SessionMessage) else None
+        if isinstance(message, JSONRPCResponse) and isinstance(listed := message.result.get("tools"), list):
+            self._listed(listed)
+            message.result["tools"] = [_readable(tool) for tool in listed if _has_name(tool)]
+        return item
+
+
+def _has_name(tool: object) -> bool:
+    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
+
+
+def _readable(tool: dict[str, Any]) -> dict[str, Any]:
+    """What the package needs of a tool: its name, and which arguments are to be sent as headers too."""
+    schema = tool.get("inputSchema")
+    held = schema.get("properties") if isinstance(schema, dict) else None
+    held = held if isinstance(held, dict) else {}
+    properties = {name: each for name, each in held.items() if isinstance(each, dict)}
+    return {"name": tool["name"], "inputSchema": {"type": "object", "properties": properties}}

@@ -1,0 +1,114 @@
+"""A server of tools over stdio without any library: it does just what a test asks for, and starts at once.
+
+``python raw_server.py STATE`` reads its tools from ``STATE/tools.json`` at every listing, appends a line to
+``STATE/seen`` for whatever it is sent, and writes its process id to ``STATE/pid``. How it behaves stands in
+``STATE/how``, words between spaces.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+STATE = Path(sys.argv[-1])
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def how() -> list[str]:
+    path = STATE / "how"
+    return path.read_text().split() if path.exists() else []
+
+
+def say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def seen(line: str) -> None:
+    with (STATE / "seen").open("a") as file:
+        file.write(line + "\n")
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": words}], **more}
+
+
+def called(name: str, args: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
+    """The result of a call; None where there will never be one."""
+    if name == "echo":
+        return text(args.get("text", ""))
+    if name == "key":
+        return text(str(meta.get("onrecord/key")))
+    if name == "env":
+        return text(os.environ.get("API_TOKEN", "none"))
+    if name == "fail":
+        return text("no such city", isError=True)
+    if name == "picture":
+        return {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]}
+    if name == "big":
+        return text("x" * int(args["size"]))
+    if name == "garbage":
+        sys.stdout.write('{"this is": no json\n')
+        sys.stdout.flush()
+        return None
+    if name == "odd":
+        return {"content": "not a list", "isError": 7}
+    if name == "die":
+        os._exit(3)
+    if name == "hang":
+        return None
+    if name == "changed":
+        say({"method": "notifications/tools/list_changed"})
+        return text("changed")
+    return text(f"no tool {name}", isError=True)
+
+
+def answer(message: dict[str, Any]) -> None:
+    method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
+    seen(f"{method} {params.get('name') or params.get('requestId') or ''}".strip())
+    behaviour = how()
+    if method == "initialize":
+        if "slow" in behaviour:
+            time.sleep(30)
+        info = {"name": "raw", "version": "1.2.3"}
+        capabilities = {"tools": {"listChanged": True}}
+        result: dict[str, Any] | None = {
+            "protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info,
+        }  # fmt: skip
+    elif method == "tools/list":
+        if "dies-listing" in behaviour:
+            os._exit(4)
+        result = {"tools": json.loads((STATE / "tools.json").read_text())}
+    elif method == "tools/call":
+        if "asks" in behaviour:
+            say({"id": "e1", "method": "elicitation/create", "params": {
+                "message": "password?", "requestedSchema": {"type": "object", "properties": {}}}})  # fmt: skip
+            told = json.loads(sys.stdin.readline())
+            result = text(json.dumps(told.get("error") or told.get("result")))
+        else:
+            result = called(params["name"], params.get("arguments") or {}, params.get("_meta") or {})
+    elif id is not None:
+        say({"id": id, "error": {"code": -32601, "message": "no such method"}})
+        return
+    else:
+        return
+    if result is not None:
+        say({"id": id, "result": result})
+
+
+def main() -> None:
+    (STATE / "pid").write_text(str(os.getpid()))
+    if "banner" in how():
+        sys.stdout.write("Welcome!\n\n")
+    if "dies" in how():
+        sys.exit(5)
+    for line in sys.stdin:
+        answer(json.loads(line))
+
+
+if __name__ == "__main__":
+    main()
