@@ -34,7 +34,6 @@ PARAMETERS = {
 
 def agent_tool(agent: Agent[Any, Any], id: str, description: str) -> Tool:
     """The tool. Its handler takes ``{"message": ...}`` and returns the agent's text, or its typed output."""
-
     plan = agent.plan
 
     async def handler(args: Mapping[str, Json], ctx: CallContext) -> ToolResult:

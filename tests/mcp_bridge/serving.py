@@ -106,8 +106,7 @@ async def serving(app: Any) -> AsyncIterator[str]:
         bound.bind(("127.0.0.1", 0))
         config = uvicorn.Config(app, log_level="critical", lifespan="on", timeout_graceful_shutdown=1, ws="none")
         server = uvicorn.Server(config)
-        server.install_signal_handlers = lambda: None
-        running = asyncio.create_task(server.serve(sockets=[bound]))
+        running = asyncio.create_task(server._serve(sockets=[bound]))  # without taking over signals
         try:
             while not server.started:
                 await asyncio.sleep(0.01)

@@ -80,7 +80,7 @@ def test_links_are_told_and_not_followed() -> None:
     assert value(held) == "[resource file:///a]\nwords"
 
 
-def test_an_error_of_the_server_is_a_failed_result() -> None:
+def test_174_an_error_of_the_server_is_a_failed_result() -> None:
     """Case 174 of loop-cases: a tool error of the server is a tool error here."""
     assert result_of({"content": [text("no city")], "isError": True}, Limits()) == ToolResult(
         {"error": "no city"}, status="failed"

@@ -161,9 +161,8 @@ SCHEMAS = st.recursive(
 
 def well_formed(schema: Any) -> None:
     """What a model may be given, checked anew and without the code under test."""
-    from jsonschema import Draft202012Validator
-
-    Draft202012Validator.check_schema(schema)
+    jsonschema: Any = pytest.importorskip("jsonschema", reason="it comes with the extra mcp")
+    jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     assert "$ref" not in json.dumps(list(keywords(schema)))
 
@@ -185,7 +184,6 @@ def keywords(schema: Any) -> Any:
 @given(st.dictionaries(st.sampled_from(WORDS), SCHEMAS, max_size=6), SCHEMAS, SCHEMAS)
 def test_any_schema_is_fitted_or_refused(root: dict[str, Any], one: Any, other: Any) -> None:
     """Nothing else is raised, what comes out is JSON Schema without references, and is fitted again to itself."""
-    pytest.importorskip("jsonschema")
     hostile = {**root, "type": "object", "properties": {"a": one}, "$defs": {"a": other}}
     try:
         fitted = fit_schema(hostile, MOST)

@@ -1,4 +1,4 @@
-"""MCP: tools of servers that speak the Model Context Protocol, over stdio and streamable HTTP. Needs the extra ``mcp``."""
+"""Tools of servers that speak the Model Context Protocol, over stdio and streamable HTTP. Needs the extra ``mcp``."""
 
 from onrecord.mcp_bridge.failures import ServerFailed
 from onrecord.mcp_bridge.limits import Limits

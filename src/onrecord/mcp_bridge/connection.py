@@ -67,7 +67,7 @@ class Connection:
         finally:
             opening.cancel()
         if self.is_over:
-            raise self._failed("unreachable", "it cannot be reached")
+            raise self._failed("mcp-unreachable", "it cannot be reached")
 
     @property
     def is_over(self) -> bool:
@@ -184,7 +184,7 @@ class Connection:
 
     def _used(self) -> Client:
         if self._client is None or self.is_over:
-            raise self._failed("lost", "the connection is over")
+            raise self._failed("mcp-lost", "the connection is over")
         return self._client
 
     async def _asked(self, asking: Awaitable[T], timeout_s: float) -> T:
@@ -195,25 +195,25 @@ class Connection:
         except MCPError as error:
             raise await self._told(error) from None
         except TimeoutError:
-            raise self._failed("timeout", "it did not answer in time") from None
+            raise self._failed("mcp-timeout", "it did not answer in time") from None
         except ValidationError:
-            raise ServerFailed("malformed", "it answered something that is no answer") from None
+            raise ServerFailed("mcp-malformed", "it answered something that is no answer") from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError) as error:
-            raise self._failed("lost", f"the connection was lost: {type(error).__name__}") from None
+            raise self._failed("mcp-lost", f"the connection was lost: {type(error).__name__}") from None
 
     async def _told(self, error: MCPError) -> Exception:
         status, words = self._fault.status, clean(error.message, 2_000)
         if error.code == types.REQUEST_TIMEOUT and words.endswith("timed out"):
-            return ServerFailed("timeout", "it did not answer in time")
+            return ServerFailed("mcp-timeout", "it did not answer in time")
         if error.code == types.CONNECTION_CLOSED:
             self.close_soon()
             await asyncio.wait({self.task}, timeout=0.5)
-            return self._failed("lost", "the connection was lost")
+            return self._failed("mcp-lost", "the connection was lost")
         if isinstance(self._source, Http) and (status == 404 or words == "Session terminated"):
             self.close_soon()
             return SessionGone()
         if status is not None:
-            return ServerFailed("refused", f"it answered with HTTP status {status}")
+            return ServerFailed("mcp-refused", f"it answered with HTTP status {status}")
         return CallRefused(words)
 
     def _failed(self, code: str, otherwise: str) -> ServerFailed:

@@ -8,17 +8,16 @@ __all__ = ("CallRefused", "ServerFailed", "SessionGone")
 
 
 class ServerFailed(OnrecordError):
-    """A server of tools cannot be used as it is. ``code`` is ``mcp-`` and the kind of failure.
+    """A server of tools cannot be used as it is, and ``code`` says how. It holds nothing that the server said.
 
-    ``unreachable``: no connection came about; ``lost``: it ended while something was asked; ``timeout``: no answer in
-    time; ``refused``: an HTTP status instead of one; ``malformed``: something that is no answer. It holds nothing that
-    the server said.
+    ``mcp-unreachable``: no connection came about; ``mcp-lost``: it ended while something was asked; ``mcp-timeout``: no
+    answer in time; ``mcp-refused``: an HTTP status instead of one; ``mcp-malformed``: something that is no answer.
     """
 
     default_code = "mcp-unreachable"
 
-    def __init__(self, kind: str, why: str, *, hint: str = "") -> None:
-        super().__init__(why, code=f"mcp-{kind}", hint=hint)
+    def __init__(self, code: str, why: str, *, hint: str = "") -> None:
+        super().__init__(why, code=code, hint=hint)
 
 
 class CallRefused(Exception):

@@ -168,7 +168,7 @@ class Link:
         self._is_stale = True
 
     def _given_up(self, error: Exception) -> ServerFailed:
-        failed = error if isinstance(error, ServerFailed) else ServerFailed("refused", "it refused to list its tools")
+        failed = error if isinstance(error, ServerFailed) else ServerFailed("mcp-refused", "it refused to list its tools")
         if self._connection is not None:
             self._connection.close_soon()
         wait = BACK_OFF_S[min(self._failures, len(BACK_OFF_S) - 1)]
@@ -216,15 +216,13 @@ class Link:
             words = without(refused.words, self._secrets)
             return ToolResult({"error": f"The server {self._name!r} refused: {words}"}, status="failed")
         except SessionGone:
-            failed = ServerFailed("lost", "it does not know this connection")
+            failed = ServerFailed("mcp-lost", "it does not know this connection")
         except ServerFailed as error:
             failed = error
         finally:
             self._exit()
         unknown = " Whether it did something is not known." if failed.code in {"mcp-lost", "mcp-timeout"} else ""
-        raise ServerFailed(
-            failed.code.removeprefix("mcp-"), f"The server {self._name!r} failed: {failed}.{unknown}"
-        ) from None
+        raise ServerFailed(failed.code, f"The server {self._name!r} failed: {failed}.{unknown}") from None
 
     async def _called(self, name: str, args: Mapping[str, Json], key: str) -> ToolResult:
         terms = self._terms
@@ -245,7 +243,7 @@ class Link:
         async with self._lock:
             left = self._retry_at - self._loop.time()
             if self._connection_is_over and self._failures and left > 0:
-                raise ServerFailed("unreachable", f"{self._failed}; it is tried again in {left:.0f} s or later")
+                raise ServerFailed("mcp-unreachable", f"{self._failed}; it is tried again in {left:.0f} s or later")
             return await self._connected()
 
     # ---- its end

@@ -66,8 +66,8 @@ def listing_of(listed: Sequence[object], wanted: Wanted, refused: Collection[str
 
     ``refused`` are names of tools whose arguments cannot be sent.
     """
-    found: dict[str, Described] = {}
-    left, names, room = list[str](), set[str](), wanted.limits.listing
+    offers = _Offers(wanted, refused)
+    left, names = list[str](), set[str]()
     tools = [each for each in listed if isinstance(each, Mapping)]
     if len(tools) < len(listed):
         left.append(f"{len(listed) - len(tools)} of what {wanted.server!r} lists are no tools")
@@ -78,23 +78,37 @@ def listing_of(listed: Sequence[object], wanted: Wanted, refused: Collection[str
             if not _is_wanted(name, wanted):
                 continue
         try:
-            if name in refused:
-                raise Refused("it asks for headers that cannot be sent")
-            made = _described(raw, name, wanted)
-            if (held := found.get(made.id)) is not None:
-                raise Refused(f"{named(held.name)} has the same id, {made.id!r}")
-            if len(found) >= wanted.limits.tools:
-                raise Refused(f"there are {wanted.limits.tools} tools already")
-            room -= len(made.description) + len(dumps(made.parameters))
-            if room < 0:
-                raise Refused(f"the server's descriptions have more than {wanted.limits.listing} characters together")
+            offers.add(raw, name)
         except Refused as why:
             left.append(f"tool {named(name)} of {wanted.server!r} is left out: {why}")
-            continue
-        found[made.id] = made
     missing = sorted((wanted.allow or frozenset()) - names)
     left += [f"{wanted.server!r} lists no tool {named(name)}, which is allowed" for name in missing]
-    return Listing(tools=tuple(found[id] for id in sorted(found)), notices=_told(left))
+    return Listing(tools=tuple(offers.found[id] for id in sorted(offers.found)), notices=_told(left))
+
+
+class _Offers:
+    """What is offered of one listing so far, and how much room is left."""
+
+    def __init__(self, wanted: Wanted, refused: Collection[str]) -> None:
+        self._wanted, self._refused = wanted, refused
+        self._room = wanted.limits.listing
+        self.found: dict[str, Described] = {}
+
+    def add(self, raw: Mapping[str, Any], name: object) -> None:
+        """Raises Refused for a tool that cannot be offered beside the others."""
+        limits = self._wanted.limits
+        if name in self._refused:
+            raise Refused("it asks for headers that cannot be sent")
+        made = _described(raw, name, self._wanted)
+        if (held := self.found.get(made.id)) is not None:
+            raise Refused(f"{named(held.name)} has the same id, {made.id!r}")
+        if len(self.found) >= limits.tools:
+            raise Refused(f"there are {limits.tools} tools already")
+        size = len(made.description) + len(dumps(made.parameters))
+        if size > self._room:
+            raise Refused(f"the server's descriptions have more than {limits.listing} characters together")
+        self._room -= size
+        self.found[made.id] = made
 
 
 def _order(raw: Mapping[str, Any]) -> tuple[str, str]:

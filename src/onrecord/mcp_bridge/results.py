@@ -15,16 +15,18 @@ from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.wording import clean, named, without
 from onrecord.tools.tool import ToolResult
 
-__all__ = ("Media", "result_of")
+__all__ = ("IMAGES", "Media", "result_of")
 
 Media = Literal["image", "audio", "file"]
 """A kind of content that models are shown as it is; others are told in words."""
+
+IMAGES: tuple[Media, ...] = ("image",)
 
 _WORDLESS = "The tool failed and says nothing about it."
 
 
 def result_of(
-    raw: Mapping[str, Any], limits: Limits, *, accepts: Collection[Media] = ("image",), secrets: Sequence[str] = ()
+    raw: Mapping[str, Any], limits: Limits, *, accepts: Collection[Media] = IMAGES, secrets: Sequence[str] = ()
 ) -> ToolResult:
     """The result of a call from the JSON that the server answered.
 

@@ -158,7 +158,7 @@ def _are_names(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < 1e300
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e300 < value < 1e300
 
 
 def _is_count(value: object) -> bool:

@@ -24,7 +24,7 @@ _secret_name = re.compile(r"key|token|secret|password|passwd|credential|auth|coo
 
 
 class Stdio(Struct, frozen=True):
-    """A program that is started here and spoken to over its input and output: ``Stdio(("uvx", "mcp-server-git"))``.
+    """A program that is started here and spoken to over its input and output: ``Stdio(("uvx", "git-tools"))``.
 
     ``env`` adds to the few variables that it inherits (``PATH``, ``HOME`` and the like); a function is asked each time
     it is started. What it writes to its error output is shown where this process writes its own, unless ``quiet``.

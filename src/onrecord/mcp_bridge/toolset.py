@@ -16,7 +16,7 @@ from onrecord.errors import ConfigurationError, MissingDependency
 from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.link import Link, Terms
 from onrecord.mcp_bridge.listing import Wanted
-from onrecord.mcp_bridge.results import Media
+from onrecord.mcp_bridge.results import IMAGES, Media
 from onrecord.mcp_bridge.sources import Http, Stdio
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import OfferContext
@@ -49,7 +49,7 @@ class McpTools:
     def __init__(
         self, source: Stdio | Http, *, name: str, prefix: str | None = None, allow: Collection[str] | None = None,
         deny: Collection[str] = (), shared: bool = False, required: bool = False, trusts_hints: bool = False,
-        adjust: Callable[[Tool], Tool] | None = None, accepts: Collection[Media] = ("image",),
+        adjust: Callable[[Tool], Tool] | None = None, accepts: Collection[Media] = IMAGES,
         timeout_s: float = 60.0, start_s: float = 30.0, idle_s: float = 900.0, live: int = 64,
         limits: Limits = Limits(),  # noqa: B008 - it is immutable
     ) -> None:  # fmt: skip

@@ -11,7 +11,7 @@ import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, Self, cast
 
 import anyio
 import httpx2
@@ -73,12 +73,11 @@ async def stdio_streams(
 
 
 async def _read(process: asyncio.subprocess.Process, heard: Any, fault: Fault) -> None:
-    assert process.stdout is not None
-    banners = 0
+    output, banners = cast(asyncio.StreamReader, process.stdout), 0
     async with heard:
         while True:
             try:
-                line = await process.stdout.readuntil(b"\n")
+                line = await output.readuntil(b"\n")
             except asyncio.IncompleteReadError:
                 fault.tell("the server ended")
                 return
@@ -107,13 +106,13 @@ def _message(line: bytes) -> SessionMessage | None:
 
 
 async def _write(process: asyncio.subprocess.Process, to_write: Any, fault: Fault) -> None:
-    assert process.stdin is not None
+    given = cast(asyncio.StreamWriter, process.stdin)
     try:
         async with to_write:
             async for message in to_write:
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                process.stdin.write(text.encode() + b"\n")
-                await process.stdin.drain()
+                given.write(text.encode() + b"\n")
+                await given.drain()
     except OSError as error:
         fault.tell(f"the server could not be written to: {type(error).__name__}")
 
@@ -139,16 +138,16 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 async def _drain(process: asyncio.subprocess.Process) -> None:
     """Reads what nobody wants: a program that is stuck writing does not see that its input was closed."""
-    assert process.stdout is not None
+    output = cast(asyncio.StreamReader, process.stdout)
     with suppress(OSError):
-        while await process.stdout.read(65_536):
+        while await output.read(65_536):
             pass
 
 
 async def _ended(process: asyncio.subprocess.Process) -> bool:
     """Whether it ends in time. `Process.wait` would wait for its output to end too, which a child of it may hold."""
     until = asyncio.get_running_loop().time() + GRACE_S
-    while process.returncode is None and asyncio.get_running_loop().time() < until:
+    while process.returncode is None and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - no event tells
         await asyncio.sleep(0.01)
     return process.returncode is not None
 
@@ -238,7 +237,7 @@ class Sifted:
     async def __anext__(self) -> Received:
         return self._sift(await self._inner.__anext__())
 
-    async def __aenter__(self) -> Sifted:
+    async def __aenter__(self) -> Self:
         await self._inner.__aenter__()
         return self
 

@@ -102,7 +102,7 @@ async def offered(
         return static
     key, above = turn.session.key, turn.session.parent
     context = OfferContext(
-        turn=turn.id, round=number, session=key if above is None else SessionKey(above, key.tenant), note=turn.note,
+        turn=turn.id, round=number, session=key if above is None else SessionKey(above, tenant=key.tenant), note=turn.note,
         identity=turn.session.owner, context=turn.context, data=turn.working.data,
         active=frozenset().union(*(names(turn) for names in turn.plan.active)),
     )  # fmt: skip
