@@ -103,11 +103,14 @@ def answer(message: dict[str, Any]) -> None:
 def main() -> None:
     (STATE / "pid").write_text(str(os.getpid()))
     if "banner" in how():
-        sys.stdout.write("Welcome!\n\n")
+        sys.stdout.write('Welcome!\n\n{"level": "info", "text": "listening"}\n')
     if "dies" in how():
         sys.exit(5)
     for line in sys.stdin:
+        deaf = "deaf" in how()
         answer(json.loads(line))
+        if deaf:
+            time.sleep(30)
 
 
 if __name__ == "__main__":

@@ -105,6 +105,12 @@ def test_too_many_parts_are_counted() -> None:
     assert shown[-1] == Text("[8 more parts left out]")
 
 
+def test_many_long_texts_are_cut_together() -> None:
+    """Each of them below the limit, and all of them far above it."""
+    shown = value(*[text("x" * 60) for _ in range(30)], limits=Limits(result=100))
+    assert shown == (Text("x" * 60), Text("x" * 40 + "\n[truncated: 60 chars total, showing the first 40]"))
+
+
 @given(JSON_VALUES, JSON_VALUES, st.dictionaries(st.sampled_from(["type", "text", "data", "resource"]), JSON_VALUES))
 def test_whatever_is_answered_it_can_be_read(content: Any, structured: Any, block: Any) -> None:
     """Nothing raises, and nothing of it is taken for more than a result."""

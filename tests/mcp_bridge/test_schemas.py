@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onrecord.jsonio import dumps
@@ -181,6 +181,7 @@ def keywords(schema: Any) -> Any:
             yield from keywords(each)
 
 
+@settings(max_examples=80)
 @given(st.dictionaries(st.sampled_from(WORDS), SCHEMAS, max_size=6), SCHEMAS, SCHEMAS)
 def test_any_schema_is_fitted_or_refused(root: dict[str, Any], one: Any, other: Any) -> None:
     """Nothing else is raised, what comes out is JSON Schema without references, and is fitted again to itself."""
@@ -284,6 +285,7 @@ def test_hints_of_a_server_are_believed_only_when_it_is_trusted() -> None:
     assert trusted == [(True, False), (False, False), (False, True), (False, True)]
 
 
+@settings(max_examples=40)
 @given(st.lists(JSON_VALUES | st.fixed_dictionaries({"name": JSON_VALUES, "inputSchema": SCHEMAS}), max_size=6))
 def test_whatever_is_listed_nothing_is_raised(tools: list[Any]) -> None:
     """And ids are unique, sorted and callable by models."""

@@ -169,6 +169,38 @@ async def test_a_server_that_hangs_ends_its_call_in_time(raw: Raw) -> None:
         assert any(line.startswith("notifications/cancelled") for line in raw.seen)
 
 
+async def test_a_server_that_does_not_read_is_given_up(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is sent does not fit into its pipe: the limit holds for sending, too."""
+    monkeypatch.setattr("onrecord.mcp_bridge.connection.SENDING_S", 0.1)
+    async with raw.tools(timeout_s=0.3, start_s=0.6) as tools:
+        await asked(tools, "a")
+        raw.behaves("deaf")
+        script = [call("echo", text="x"), call("echo", text="y" * 1_000_000), "done"]
+        result, model = await asked(tools, *script)
+        assert results(result) == [("echo", "returned"), ("echo", "failed")]
+        assert "it did not answer in time" in texts(model.requests[2])[1]
+        pid = raw.pid
+    assert await gone(pid)
+
+
+async def test_a_turn_that_is_cancelled_while_a_server_starts_leaves_none(raw: Raw) -> None:
+    """Nobody waits for it any more; the next turn starts another."""
+    raw.behaves("slow")
+    tools = raw.tools()
+    running = asyncio.create_task(asked(tools, "a"))
+    while not (raw.folder / "pid").exists():
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    pid = raw.pid
+    assert await gone(pid)
+    raw.behaves()
+    result, _ = await asked(tools, call("echo", text="x"), "done")
+    assert results(result) == [("echo", "returned")]
+    await tools.aclose()
+
+
 async def test_garbage_ends_the_connection_and_not_the_turn(raw: Raw) -> None:
     async with raw.tools() as tools:
         result, model = await asked(tools, call("garbage"), call("echo", text="on"), "done")

@@ -22,7 +22,7 @@ from onrecord.jsonio import Json
 from onrecord.mcp_bridge.failures import CallRefused, ServerFailed, SessionGone
 from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.sources import Http, Stdio
-from onrecord.mcp_bridge.transports import Fault, Sifted, http_streams, stdio_streams
+from onrecord.mcp_bridge.transports import ANSWERED, Fault, Sifted, http_streams, stdio_streams
 from onrecord.mcp_bridge.wording import clean
 
 __all__ = ("Connection",)
@@ -32,6 +32,8 @@ T = TypeVar("T")
 PAGES = 50
 """Pages of one list of tools."""
 LISTEN_AGAIN_S = 30.0
+SENDING_S = 5.0
+"""How long a message may take to be sent, on top of what its answer may take."""
 
 _Answer: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
@@ -81,6 +83,8 @@ class Connection:
             self._scope.cancel()
 
     async def _hold(self) -> None:
+        answered = list[int]()
+        ANSWERED.set(answered)
         try:
             with self._scope as scope:
                 scope.deadline = anyio.current_time() + self._start_s
@@ -93,8 +97,8 @@ class Connection:
             if scope.cancelled_caught and not self._closing.is_set():
                 self._fault.tell(f"it did not answer within {self._start_s:g} s")
         except Exception as error:  # noqa: BLE001 - whatever ends it, those who use it are told in our own words
-            status = self._fault.status if isinstance(self._source, Http) else None
-            self._fault.tell(_reason(error) if status is None else f"it answered with HTTP status {status}")
+            status = next((each for each in reversed(answered) if each >= 400), 0)
+            self._fault.tell(f"it answered with HTTP status {status}" if status else _reason(error))
 
     async def _stay(self, client: Client) -> None:
         async with anyio.create_task_group() as group:
@@ -188,31 +192,37 @@ class Connection:
         return self._client
 
     async def _asked(self, asking: Awaitable[T], timeout_s: float) -> T:
-        self._fault.status = None
+        answered = list[int]()
+        held = ANSWERED.set(answered)
         try:
-            async with asyncio.timeout(timeout_s + 5.0):  # the package has the same limit, and tells the server
+            async with asyncio.timeout(timeout_s + SENDING_S):  # the package has the limit too, and tells the server
                 return await asking
         except MCPError as error:
-            raise await self._told(error) from None
+            raise await self._told(error, answered[-1] if answered else 0) from None
         except TimeoutError:
+            self.close_soon()  # it does not read what it is sent: the limit of the package begins behind that
             raise self._failed("mcp-timeout", "it did not answer in time") from None
         except ValidationError:
             raise ServerFailed("mcp-malformed", "it answered something that is no answer") from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError) as error:
             raise self._failed("mcp-lost", f"the connection was lost: {type(error).__name__}") from None
+        finally:
+            ANSWERED.reset(held)
 
-    async def _told(self, error: MCPError) -> Exception:
-        status, words = self._fault.status, clean(error.message, 2_000)
+    async def _told(self, error: MCPError, status: int) -> Exception:
+        words, is_old = clean(error.message, 2_000), self._used().protocol_version not in MODERN_PROTOCOL_VERSIONS
         if error.code == types.REQUEST_TIMEOUT and words.endswith("timed out"):
             return ServerFailed("mcp-timeout", "it did not answer in time")
         if error.code == types.CONNECTION_CLOSED:
             self.close_soon()
             await asyncio.wait({self.task}, timeout=0.5)
             return self._failed("mcp-lost", "the connection was lost")
-        if isinstance(self._source, Http) and (status == 404 or words == "Session terminated"):
+        if status == 404 and is_old:  # it had given this connection a name, and knows it no more
             self.close_soon()
             return SessionGone()
-        if status is not None:
+        if error.code == types.HEADER_MISMATCH:
+            self._changed()
+        if status >= 400 and error.code == types.INTERNAL_ERROR:
             return ServerFailed("mcp-refused", f"it answered with HTTP status {status}")
         return CallRefused(words)
 

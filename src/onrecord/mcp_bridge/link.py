@@ -168,7 +168,9 @@ class Link:
         self._is_stale = True
 
     def _given_up(self, error: Exception) -> ServerFailed:
-        failed = error if isinstance(error, ServerFailed) else ServerFailed("mcp-refused", "it refused to list its tools")
+        failed = (
+            error if isinstance(error, ServerFailed) else ServerFailed("mcp-refused", "it refused to list its tools")
+        )
         if self._connection is not None:
             self._connection.close_soon()
         wait = BACK_OFF_S[min(self._failures, len(BACK_OFF_S) - 1)]
@@ -183,7 +185,7 @@ class Link:
         return self._terms.wanted.server
 
     def _take(self, connection: Connection, listed: Sequence[object]) -> None:
-        listing: Listing = listing_of(listed, self._terms.wanted, connection.refused)
+        listing: Listing = listing_of(listed, self._terms.wanted, connection.refused, self._secrets)
         made: dict[str, tuple[Described, Tool]] = {}
         for each in listing.tools:
             # The same tool stays the same object, so that whatever is cached for it holds.
@@ -191,7 +193,7 @@ class Link:
             made[each.id] = known if known is not None and known[0] == each else (each, self._tool(each))
         self._made, self._tools = made, tuple(tool for _, tool in made.values())
         count = len(self._tools)
-        told = f"{count} {'tool' if count == 1 else 'tools'} of the server {self._name!r}, which is {connection.server}"
+        told = f"{count} {'tool' if count == 1 else 'tools'} of the server {self._name!r}, which is {without(connection.server, self._secrets)}"
         self._reported(told, *listing.notices)
 
     def _tool(self, described: Described) -> Tool:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from onrecord.jsonio import Json, dumps
 from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.schemas import Refused, fit_schema
-from onrecord.mcp_bridge.wording import clean, hides, named
+from onrecord.mcp_bridge.wording import clean, hides, named, without
 
 __all__ = ("RESERVED", "Described", "Listing", "Wanted", "listing_of")
 
@@ -61,12 +61,14 @@ class Listing(Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...] = ()
 
 
-def listing_of(listed: Sequence[object], wanted: Wanted, refused: Collection[str] = ()) -> Listing:
+def listing_of(
+    listed: Sequence[object], wanted: Wanted, refused: Collection[str] = (), secrets: Sequence[str] = ()
+) -> Listing:
     """Checks what a server lists. Nothing that it says raises: a tool that cannot be offered is left out and told.
 
-    ``refused`` are names of tools whose arguments cannot be sent.
+    ``refused`` are names of tools whose arguments cannot be sent. A tool that repeats one of the ``secrets`` is left out.
     """
-    offers = _Offers(wanted, refused)
+    offers = _Offers(wanted, refused, secrets)
     left, names = list[str](), set[str]()
     tools = [each for each in listed if isinstance(each, Mapping)]
     if len(tools) < len(listed):
@@ -80,7 +82,7 @@ def listing_of(listed: Sequence[object], wanted: Wanted, refused: Collection[str
         try:
             offers.add(raw, name)
         except Refused as why:
-            left.append(f"tool {named(name)} of {wanted.server!r} is left out: {why}")
+            left.append(without(f"tool {named(name)} of {wanted.server!r} is left out: {why}", secrets))
     missing = sorted((wanted.allow or frozenset()) - names)
     left += [f"{wanted.server!r} lists no tool {named(name)}, which is allowed" for name in missing]
     return Listing(tools=tuple(offers.found[id] for id in sorted(offers.found)), notices=_told(left))
@@ -89,8 +91,8 @@ def listing_of(listed: Sequence[object], wanted: Wanted, refused: Collection[str
 class _Offers:
     """What is offered of one listing so far, and how much room is left."""
 
-    def __init__(self, wanted: Wanted, refused: Collection[str]) -> None:
-        self._wanted, self._refused = wanted, refused
+    def __init__(self, wanted: Wanted, refused: Collection[str], secrets: Sequence[str]) -> None:
+        self._wanted, self._refused, self._secrets = wanted, refused, secrets
         self._room = wanted.limits.listing
         self.found: dict[str, Described] = {}
 
@@ -104,7 +106,10 @@ class _Offers:
             raise Refused(f"{named(held.name)} has the same id, {made.id!r}")
         if len(self.found) >= limits.tools:
             raise Refused(f"there are {limits.tools} tools already")
-        size = len(made.description) + len(dumps(made.parameters))
+        schema = dumps(made.parameters).decode()
+        if any(secret in text for secret in self._secrets for text in (made.id, made.name, made.description, schema)):
+            raise Refused("it repeats a secret")
+        size = len(made.description) + len(schema)
         if size > self._room:
             raise Refused(f"the server's descriptions have more than {limits.listing} characters together")
         self._room -= size

@@ -13,6 +13,7 @@ from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.wording import clean, named, without
+from onrecord.tools.result_text import cut
 from onrecord.tools.tool import ToolResult
 
 __all__ = ("IMAGES", "Media", "result_of")
@@ -48,11 +49,25 @@ def result_of(
                 return ToolResult(texts[0] if _wraps(structured, texts) else hidden)
             parts = []
         parts.append(Text(without(_compact(structured), secrets)))
+    parts = _within(parts, limits.result)
     if raw.get("isError") is True:
         return _failed(parts)
     if not parts:
         return ToolResult()
     return ToolResult(parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else tuple(parts))
+
+
+def _within(parts: Sequence[Part], most: int) -> list[Part]:
+    """The parts with so many characters of text together. One text alone is cut where every tool's is."""
+    kept, left = list[Part](), most
+    for part in parts:
+        if isinstance(part, Text) and len(parts) > 1:
+            if left <= 0:
+                continue
+            part = Text(cut(part.text, left))
+            left -= len(part.text)
+        kept.append(part)
+    return kept
 
 
 def _failed(parts: Sequence[Part]) -> ToolResult:

@@ -6,10 +6,12 @@ This module imports the `mcp` package, and so is imported where a connection is 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -22,12 +24,15 @@ from mcp_types import JSONRPCResponse, jsonrpc_message_adapter
 
 from onrecord.mcp_bridge.sources import Http, Stdio
 
-__all__ = ("Fault", "Sifted", "http_streams", "stdio_streams")
+__all__ = ("ANSWERED", "Fault", "Sifted", "http_streams", "stdio_streams")
 
 GRACE_S = 2.0
 """How long a program may take to end by itself once its input is closed, and then again once it is told to end."""
 BANNERS = 1_000
 """Lines on its output that are no messages, after which a program is taken for one that is no server."""
+
+ANSWERED: ContextVar[list[int]] = ContextVar("ANSWERED")
+"""HTTP statuses of the answers to what is asked in this context: messages travel with the context of who sent them."""
 
 Received = SessionMessage | Exception
 
@@ -37,7 +42,6 @@ class Fault:
 
     def __init__(self, lost: Callable[[], None]) -> None:
         self.text, self._lost = "", lost
-        self.status: int | None = None
 
     def tell(self, text: str) -> None:
         self.text = self.text or text
@@ -88,11 +92,11 @@ async def _read(process: asyncio.subprocess.Process, heard: Any, fault: Fault) -
                 fault.tell(f"the server could not be read: {type(error).__name__}")
                 return
             message = _message(line)
-            if message is None and (line.lstrip().startswith(b"{") or banners >= BANNERS):
-                fault.tell("the server sent something that is no message")
-                return
             if message is None:
-                banners += bool(line.strip())
+                banners += 1
+                if banners > BANNERS or not _is_aside(line):
+                    fault.tell("the server sent something that is no message")
+                    return
                 continue
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                 await heard.send(message)
@@ -103,6 +107,17 @@ def _message(line: bytes) -> SessionMessage | None:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
         return None
+
+
+def _is_aside(line: bytes) -> bool:
+    """Whether a line is no message and was not meant to be one: a banner, or a line for a log."""
+    if not line.lstrip().startswith(b"{"):
+        return True
+    try:
+        held = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return "jsonrpc" not in held
 
 
 async def _write(process: asyncio.subprocess.Process, to_write: Any, fault: Fault) -> None:
@@ -175,7 +190,8 @@ async def http_streams(
             request.headers[name] = value
 
     async def bound(response: httpx2.Response) -> None:
-        fault.status = response.status_code if response.status_code >= 400 else None
+        if response.request.method == "POST" and (answered := ANSWERED.get(None)) is not None:
+            answered.append(response.status_code)
         if response.headers.get("content-encoding", "identity") != "identity":
             fault.tell("the server sent a packed answer, which was not asked for")
             raise httpx2.RemoteProtocolError("packed")
