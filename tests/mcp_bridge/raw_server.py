@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,55 +20,56 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 
 def how() -> list[str]:
+    """How it is to behave."""
     path = STATE / "how"
     return path.read_text().split() if path.exists() else []
 
 
 def say(message: dict[str, Any]) -> None:
+    """Sends a message."""
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     sys.stdout.flush()
 
 
 def seen(line: str) -> None:
+    """Keeps a line for the test."""
     with (STATE / "seen").open("a") as file:
         file.write(line + "\n")
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:
+    """A result of one text."""
     return {"content": [{"type": "text", "text": words}], **more}
+
+
+RESULTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "echo": lambda asked: text(asked["args"].get("text", "")),
+    "key": lambda asked: text(str(asked["meta"].get("onrecord/key"))),
+    "env": lambda _: text(os.environ.get("API_TOKEN", "none")),
+    "fail": lambda _: text("no such city", isError=True),
+    "picture": lambda _: {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]},
+    "big": lambda asked: text("x" * int(asked["args"]["size"])),
+    "odd": lambda _: {"content": "not a list", "isError": 7},
+}
 
 
 def called(name: str, args: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
     """The result of a call; None where there will never be one."""
-    if name == "echo":
-        return text(args.get("text", ""))
-    if name == "key":
-        return text(str(meta.get("onrecord/key")))
-    if name == "env":
-        return text(os.environ.get("API_TOKEN", "none"))
-    if name == "fail":
-        return text("no such city", isError=True)
-    if name == "picture":
-        return {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]}
-    if name == "big":
-        return text("x" * int(args["size"]))
     if name == "garbage":
         sys.stdout.write('{"this is": no json\n')
         sys.stdout.flush()
-        return None
-    if name == "odd":
-        return {"content": "not a list", "isError": 7}
-    if name == "die":
+    elif name == "die":
         os._exit(3)
-    if name == "hang":
-        return None
-    if name == "changed":
+    elif name == "changed":
         say({"method": "notifications/tools/list_changed"})
         return text("changed")
-    return text(f"no tool {name}", isError=True)
+    elif name != "hang":
+        return RESULTS[name]({"args": args, "meta": meta}) if name in RESULTS else text(f"no {name}", isError=True)
+    return None
 
 
 def answer(message: dict[str, Any]) -> None:
+    """Answers one message."""
     method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
     seen(f"{method} {params.get('name') or params.get('requestId') or ''}".strip())
     behaviour = how()
@@ -101,6 +103,7 @@ def answer(message: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    """Serves until its input ends."""
     (STATE / "pid").write_text(str(os.getpid()))
     if "banner" in how():
         sys.stdout.write('Welcome!\n\n{"level": "info", "text": "listening"}\n')

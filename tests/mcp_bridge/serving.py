@@ -1,13 +1,12 @@
-"""Servers of tools for tests: one over stdio that does what it is told, one real one over HTTP; and what is left of them."""
+"""Servers of tools for tests: over stdio one that does what it is told, over HTTP a real one; and what they leave."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from onrecord.mcp_bridge import McpTools, Stdio
 from onrecord.record.kinds import Noted
 from onrecord.testing import ScriptedModel
 from onrecord.turn.result import TurnResult
+from tests.host.hosting import settled
 
 RAW = Path(__file__).with_name("raw_server.py")
 TOOLS = ("echo", "key", "env", "fail", "picture", "big", "garbage", "odd", "die", "hang", "changed")
@@ -86,14 +86,14 @@ def is_running(pid: int) -> bool:
 
 
 def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    """How many files this process holds open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def gone(pid: int, within_s: float = 8.0) -> bool:
     """Whether a process ends in time."""
     async with asyncio.timeout(within_s):
-        while is_running(pid):
-            await asyncio.sleep(0.02)
+        await settled(lambda: not is_running(pid))
     return True
 
 
@@ -108,8 +108,7 @@ async def serving(app: Any) -> AsyncIterator[str]:
         server = uvicorn.Server(config)
         running = asyncio.create_task(server._serve(sockets=[bound]))  # without taking over signals
         try:
-            while not server.started:
-                await asyncio.sleep(0.01)
+            await settled(lambda: server.started)
             yield f"http://127.0.0.1:{bound.getsockname()[1]}"
         finally:
             server.should_exit = True

@@ -56,6 +56,7 @@ async def running() -> AsyncIterator[tuple[Seen, str]]:
 
 
 def tools_at(address: str, **more: Any) -> McpTools:
+    """The tools of the server at an address."""
     headers = more.pop("headers", None)
     return McpTools(Http(address, headers=headers), name="w", **{"prefix": "", **more})
 
@@ -79,6 +80,7 @@ async def test_tools_of_a_server_at_an_address(running: tuple[Seen, str]) -> Non
 
 
 def pictures(session: Session) -> list[str]:
+    """The media types of pictures that tools returned."""
     calls = [c for m in session.conversation.messages for r in getattr(m, "rounds", ()) for c in r.calls]
     return [part.media for c in calls for part in c.result or () if isinstance(part, Image)]
 
@@ -157,6 +159,7 @@ async def test_what_fails_in_a_call_fails_the_call(running: tuple[Seen, str], mo
 
 
 async def test_an_address_where_nobody_listens(running: tuple[Seen, str]) -> None:
+    """The record has a note, and the turn goes on."""
     async with tools_at("http://127.0.0.1:9/mcp", start_s=3) as tools:
         result, _ = await asked(tools, "done")
     assert notes(result)[0].startswith("the server 'w' cannot be used: it cannot be reached")
@@ -173,7 +176,7 @@ async def test_a_list_that_changes_is_heard_of(running: tuple[Seen, str]) -> Non
                 if "added" in read(model.requests[0])["tools"]:
                     break
                 await asyncio.sleep(0.05)
-        result, model = await asked(tools, call("added"), "done")
+        _, model = await asked(tools, call("added"), "done")
         assert texts(model.requests[1]) == ["it works"]
 
 

@@ -34,6 +34,7 @@ def listed(*tools: object, **more: Any) -> tuple[list[str], list[str]]:
 
 
 def named(name: object, **more: Any) -> dict[str, Any]:
+    """A tool with a schema that is fine."""
     return {"name": name, "inputSchema": OBJECT, **more}
 
 
@@ -41,6 +42,7 @@ def named(name: object, **more: Any) -> dict[str, Any]:
 
 
 def test_a_plain_schema_stays_as_it_is() -> None:
+    """Byte for byte, as its server wrote it."""
     plain = {
         "type": "object",
         "properties": {
@@ -63,6 +65,7 @@ def test_what_no_model_knows_is_dropped() -> None:
 
 
 def test_references_inside_are_written_out() -> None:
+    """Not every vendor follows them."""
     referring = {
         "type": "object", "properties": {"p": {"$ref": "#/$defs/P", "description": "one"}},
         "$defs": {"P": {"type": "object", "properties": {"x": {"$ref": "#/$defs/N"}}}, "N": {"type": "number"}},
@@ -75,6 +78,7 @@ def test_references_inside_are_written_out() -> None:
 
 
 def test_a_schema_of_itself_is_left_open_where_it_comes_round() -> None:
+    """The tool stays usable."""
     tree = {
         "type": "object", "properties": {"root": {"$ref": "#/$defs/Node"}},
         "$defs": {"Node": {"type": "object", "properties": {
@@ -85,6 +89,7 @@ def test_a_schema_of_itself_is_left_open_where_it_comes_round() -> None:
 
 
 def deep(levels: int) -> dict[str, Any]:
+    """A schema of so many levels."""
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(levels):
         schema = {"type": "object", "properties": {"a": schema}}
@@ -168,6 +173,7 @@ def well_formed(schema: Any) -> None:
 
 
 def keywords(schema: Any) -> Any:
+    """Every keyword of a schema, and of the schemas in it."""
     if isinstance(schema, Mapping):
         for word, value in schema.items():
             yield word
@@ -221,6 +227,7 @@ def test_a_name_that_cannot_be_called_is_left_out_and_told(name: object, why: st
 
 
 def test_two_names_that_become_one_id_are_told_with_both_sides() -> None:
+    """The first by name is offered."""
     ids, notices = listed(named("a.b"), named("a/b"))
     assert ids == ["s_a_b"]
     assert "'a/b'" in notices[0]
@@ -237,6 +244,7 @@ def test_no_tool_of_a_server_is_named_like_one_of_the_library(name: str) -> None
 
 
 def test_the_reserved_names_are_those_of_the_library() -> None:
+    """The list cannot go stale."""
     from onrecord.governance.collect import ask_human
     from onrecord.honesty.trace_tools import TOOLS
     from onrecord.skills import doors
@@ -245,6 +253,7 @@ def test_the_reserved_names_are_those_of_the_library() -> None:
 
 
 def test_allowed_and_denied_names_are_the_servers_own() -> None:
+    """Whatever the prefix; one that is allowed and not listed is told."""
     tools = [named("a"), named("b"), named("c")]
     assert listed(*tools, allow=frozenset({"a", "b"}), deny=frozenset({"b"}))[0] == ["s_a"]
     ids, notices = listed(*tools, allow=frozenset({"a", "z"}))
@@ -265,6 +274,7 @@ def test_a_description_is_cut_and_says_whose_it_is() -> None:
 
 
 def test_there_are_limits_to_all_of_it_together() -> None:
+    """In number, and in characters."""
     many = [named(f"t{n:04}", description="d" * 300) for n in range(400)]
     ids, notices = listed(*many)
     assert (len(ids), len(notices)) == (128, 21)

@@ -16,6 +16,7 @@ from onrecord.conversation.content import Image
 from onrecord.errors import FeatureFailed
 from onrecord.mcp_bridge import Limits, ServerFailed, Stdio
 from onrecord.testing import ScriptedModel, call
+from tests.host.hosting import settled
 from tests.mcp_bridge.serving import RAW, Raw, asked, gone, is_running, notes, open_files
 from tests.turn.acting import read, results, texts, tool
 
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def raw(tmp_path: Path) -> Raw:
+    """A server that does what it is told."""
     return Raw(tmp_path)
 
 
@@ -55,6 +57,7 @@ async def test_its_tools_are_offered_called_and_on_the_record(raw: Raw) -> None:
 
 
 async def test_each_session_has_a_process_of_its_own_unless_it_is_shared(raw: Raw) -> None:
+    """And each session that shares one is told of it."""
     async with raw.tools() as tools:
         await asked(tools, "a", session="one")
         await asked(tools, "a", session="two")
@@ -86,6 +89,7 @@ async def test_results_of_all_kinds(raw: Raw) -> None:
 
 
 async def test_a_changed_list_is_seen_in_the_next_round(raw: Raw) -> None:
+    """When the server tells of it, or by hand."""
     raw.lists("changed", "b")
     async with raw.tools() as tools:
         await asked(tools, "a")
@@ -150,8 +154,7 @@ async def test_a_server_that_is_killed_in_a_call_leaves_nothing(raw: Raw) -> Non
     before = open_files()
     async with raw.tools() as tools:
         running = asyncio.create_task(asked(tools, call("hang"), "done"))
-        while "tools/call hang" not in raw.seen:
-            await asyncio.sleep(0.01)
+        await settled(lambda: "tools/call hang" in raw.seen)
         os.kill(raw.pid, signal.SIGKILL)
         result, _ = await running
         assert results(result) == [("hang", "failed")]
@@ -188,8 +191,7 @@ async def test_a_turn_that_is_cancelled_while_a_server_starts_leaves_none(raw: R
     raw.behaves("slow")
     tools = raw.tools()
     running = asyncio.create_task(asked(tools, "a"))
-    while not (raw.folder / "pid").exists():
-        await asyncio.sleep(0.01)
+    await settled((raw.folder / "pid").exists)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -202,6 +204,7 @@ async def test_a_turn_that_is_cancelled_while_a_server_starts_leaves_none(raw: R
 
 
 async def test_garbage_ends_the_connection_and_not_the_turn(raw: Raw) -> None:
+    """What begins like a message and is none."""
     async with raw.tools() as tools:
         result, model = await asked(tools, call("garbage"), call("echo", text="on"), "done")
         assert "sent something that is no message" in texts(model.requests[2])[0]
@@ -253,6 +256,7 @@ async def test_a_server_that_comes_back_is_offered_again(raw: Raw, monkeypatch: 
 
 
 async def test_a_required_server_that_is_not_there_fails_the_turn(tmp_path: Path) -> None:
+    """By name, and with its cause."""
     raw = Raw(tmp_path)
     async with raw.tools(source=Stdio(("no-such-program-here",)), required=True) as tools:
         with pytest.raises(FeatureFailed, match="McpTools 'raw'") as failed:
@@ -269,8 +273,7 @@ async def test_a_turn_that_is_interrupted_tells_the_server(raw: Raw) -> None:
     """Cancelling the task of a turn takes the call back, and the connection stays."""
     async with raw.tools() as tools:
         running = asyncio.create_task(asked(tools, call("hang"), "done"))
-        while "tools/call hang" not in raw.seen:
-            await asyncio.sleep(0.01)
+        await settled(lambda: "tools/call hang" in raw.seen)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -286,18 +289,16 @@ async def test_a_person_who_interrupts_does_not_wait_for_a_tool_that_only_reads(
         agent = Agent(ScriptedModel(call("hang"), "done"), tools=[tools])
         async with agent.turn_stream("hi", session="s") as stream:
             running = asyncio.create_task(stream.result())
-            while "tools/call hang" not in raw.seen:
-                await asyncio.sleep(0.01)
+            await settled(lambda: "tools/call hang" in raw.seen)
             began = time.monotonic()
             await stream.leave()
             await running
         assert time.monotonic() - began < 2
-        async with asyncio.timeout(5):
-            while not any("cancelled" in line for line in raw.seen):
-                await asyncio.sleep(0.01)
+        await settled(lambda: any("cancelled" in line for line in raw.seen))
 
 
 async def test_idle_connections_are_closed_and_the_longest_unused_make_room(raw: Raw) -> None:
+    """Each is opened again when it is needed."""
     tools = raw.tools(idle_s=0.15)
     await asked(tools, "a")
     pid = raw.pid

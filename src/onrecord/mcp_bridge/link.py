@@ -193,7 +193,8 @@ class Link:
             made[each.id] = known if known is not None and known[0] == each else (each, self._tool(each))
         self._made, self._tools = made, tuple(tool for _, tool in made.values())
         count = len(self._tools)
-        told = f"{count} {'tool' if count == 1 else 'tools'} of the server {self._name!r}, which is {without(connection.server, self._secrets)}"
+        server = without(connection.server, self._secrets)
+        told = f"{count} {'tool' if count == 1 else 'tools'} of the server {self._name!r}, which is {server}"
         self._reported(told, *listing.notices)
 
     def _tool(self, described: Described) -> Tool:

@@ -66,7 +66,7 @@ def listing_of(
 ) -> Listing:
     """Checks what a server lists. Nothing that it says raises: a tool that cannot be offered is left out and told.
 
-    ``refused`` are names of tools whose arguments cannot be sent. A tool that repeats one of the ``secrets`` is left out.
+    ``refused`` are names of tools whose arguments cannot be sent; one that repeats one of the ``secrets`` is left out.
     """
     offers = _Offers(wanted, refused, secrets)
     left, names = list[str](), set[str]()

@@ -62,11 +62,11 @@ def _within(parts: Sequence[Part], most: int) -> list[Part]:
     kept, left = list[Part](), most
     for part in parts:
         if isinstance(part, Text) and len(parts) > 1:
-            if left <= 0:
-                continue
-            part = Text(cut(part.text, left))
+            if left > 0:
+                kept.append(Text(cut(part.text, left)))
             left -= len(part.text)
-        kept.append(part)
+        else:
+            kept.append(part)
     return kept
 
 

@@ -101,8 +101,9 @@ async def offered(
     if not toolsets or allowed == ():
         return static
     key, above = turn.session.key, turn.session.parent
+    root = key if above is None else SessionKey(above, tenant=key.tenant)
     context = OfferContext(
-        turn=turn.id, round=number, session=key if above is None else SessionKey(above, tenant=key.tenant), note=turn.note,
+        turn=turn.id, round=number, session=root, note=turn.note,
         identity=turn.session.owner, context=turn.context, data=turn.working.data,
         active=frozenset().union(*(names(turn) for names in turn.plan.active)),
     )  # fmt: skip
