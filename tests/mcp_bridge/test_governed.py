@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.errors import ConfigurationError, MissingDependency
+from onrecord.errors import ConfigurationError, FeatureFailed, MissingDependency
 from onrecord.governance import NeedsCheckIn, Permissions
 from onrecord.host import Host
 from onrecord.mcp_bridge import Http, Limits, McpTools, Stdio
@@ -22,6 +23,7 @@ from onrecord.stores.sqlite import SqliteStore
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import OfferContext
+from tests.host.hosting import settled
 from tests.mcp_bridge.serving import Raw, asked, gone, is_running, notes
 from tests.turn.acting import bodies, read, results, texts, tool
 
@@ -56,6 +58,40 @@ async def test_a_host_keeps_one_process_for_a_session_and_ends_it_with_it(raw: R
             "11 tools of the server 'raw', which is raw 1.2.3, protocol 2025-06-18"
         ]
     assert not is_running(second)
+
+
+async def test_a_connection_that_is_used_is_closed_when_it_is_not(raw: Raw) -> None:
+    """Another session takes the place of one whose turn still runs: its call goes on, then the process ends."""
+    tools = raw.tools(timeout_s=0.5)
+    model = ScriptedModel("zero", call("hang"), "b", "one")
+    async with Host(Agent(model, tools=[tools]), hot=1) as host:
+        await host.turn("a", "hi")
+        first = raw.pid
+        running = asyncio.create_task(host.turn("a", "hang"))
+        await settled(lambda: "tools/call hang" in raw.seen)
+        await host.turn("b", "hi")
+        assert is_running(first)
+        done = await running
+        assert (results(done), done.text) == ([("hang", "failed")], "one")
+        assert await gone(first)
+
+
+async def test_a_list_that_was_cut_short_is_read_again(raw: Raw) -> None:
+    """By an `adjust` that raises, here: nobody goes on without tools and without a word."""
+    raw.lists("echo")
+    wrong = [True]
+
+    def adjust(each: Tool) -> Tool:
+        if wrong.pop():
+            raise KeyError("mine")
+        return each
+
+    async with raw.tools(adjust=adjust) as tools:
+        with pytest.raises(FeatureFailed, match="McpTools 'raw'"):
+            await asked(tools, "a")
+        wrong.append(False)
+        _, model = await asked(tools, "a")
+        assert read(model.requests[0])["tools"] == ["echo"]
 
 
 async def test_a_person_lets_a_call_go_ahead_in_another_process(raw: Raw, tmp_path: Path) -> None:

@@ -67,11 +67,11 @@ async def test_tools_of_a_server_at_an_address(running: tuple[Seen, str]) -> Non
     async with tools_at(address) as tools:
         script = [call("degrees", city="Faro"), call("sky"), call("fails"), "done"]
         result, model = await asked(tools, *script)
-        assert read(model.requests[0])["tools"] == ["degrees", "fails", "more", "sky"]
+        assert read(model.requests[0])["tools"] == ["asks", "degrees", "fails", "more", "sky"]
         assert results(result) == [("degrees", "returned"), ("sky", "returned"), ("fails", "failed")]
         assert texts(model.requests[3])[0] == '{"celsius":21.5}'
         assert "internal detail" not in str(texts(model.requests[3]))
-        assert notes(result) == ["4 tools of the server 'w', which is weather 2.0, protocol 2026-07-28"]
+        assert notes(result) == ["5 tools of the server 'w', which is weather 2.0, protocol 2026-07-28"]
         assert result.session is not None
         assert pictures(result.session) == ["image/png"]
         again, _ = await asked(tools, call("degrees", city="Faro"), "done")
@@ -122,11 +122,11 @@ async def test_a_shared_connection_is_nobodys(running: tuple[Seen, str]) -> None
     ("status", "body", "why"),
     [
         (401, b"{}", "HTTP status 401"), (500, b"<html>token=abc</html>", "HTTP status 500"),
-        (200, b'{"this is": no json', "cannot be"), (200, b"[]", "cannot be"), (302, b"", "cannot be"),
+        (200, b'{"token": no json', "something that is no message"), (200, b"[]", "something that is no message"), (302, b"", "cannot be"),
     ],
 )  # fmt: skip
 async def test_an_address_that_does_not_answer_as_it_should(
-    running: tuple[Seen, str], status: int, body: bytes, why: str
+    running: tuple[Seen, str], status: int, body: bytes, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The turn goes on, and the record has our words and none of the server's."""
     seen, address = running
@@ -135,7 +135,7 @@ async def test_an_address_that_does_not_answer_as_it_should(
         result, model = await asked(tools, "done")
     assert read(model.requests[0])["tools"] == []
     assert why in notes(result)[0]
-    assert "token" not in str(notes(result))
+    assert "token" not in f"{notes(result)}{caplog.text}"
 
 
 async def test_what_fails_in_a_call_fails_the_call(running: tuple[Seen, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +163,15 @@ async def test_an_address_where_nobody_listens(running: tuple[Seen, str]) -> Non
     async with tools_at("http://127.0.0.1:9/mcp", start_s=3) as tools:
         result, _ = await asked(tools, "done")
     assert notes(result)[0].startswith("the server 'w' cannot be used: it cannot be reached")
+
+
+async def test_a_question_of_the_server_is_refused(running: tuple[Seen, str]) -> None:
+    """It is told at the start that nobody answers; the call fails, and nobody is asked."""
+    _, address = running
+    async with tools_at(address) as tools:
+        result, model = await asked(tools, call("asks"), "done")
+        assert (result.status, results(result)) == ("answered", [("asks", "failed")])
+        print(texts(model.requests[1]))
 
 
 async def test_a_list_that_changes_is_heard_of(running: tuple[Seen, str]) -> None:

@@ -299,7 +299,8 @@ def test_hints_of_a_server_are_believed_only_when_it_is_trusted() -> None:
 @given(st.lists(JSON_VALUES | st.fixed_dictionaries({"name": JSON_VALUES, "inputSchema": SCHEMAS}), max_size=6))
 def test_whatever_is_listed_nothing_is_raised(tools: list[Any]) -> None:
     """And ids are unique, sorted and callable by models."""
-    ids, notices = listed(*tools)
+    listing = listing_of(tools, wanted(), refused=frozenset({"a"}), secrets=("secret-of-mine",))
+    ids, notices = [tool.id for tool in listing.tools], listing.notices
     assert ids == sorted(set(ids))
     assert all(len(id) <= 64 and id.replace("_", "").replace("-", "").isalnum() and id.isascii() for id in ids)
     assert all(notice.isprintable() for notice in notices)

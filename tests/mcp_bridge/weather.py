@@ -6,8 +6,15 @@ import base64
 
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp_types import ToolAnnotations
+from pydantic import BaseModel
 
 from tests.mcp_bridge.raw_server import PIXEL
+
+
+class Password(BaseModel):
+    """What the server would like to know."""
+
+    password: str
 
 
 def weather_server() -> MCPServer:
@@ -40,5 +47,11 @@ def weather_server() -> MCPServer:
         server.add_tool(added)
         await ctx.notify_tools_changed()
         return "added"
+
+    @server.tool()
+    async def asks(ctx: Context) -> str:
+        """Asks the person for a password."""
+        answer = await ctx.elicit("Your password?", Password)
+        return str(answer)
 
     return server

@@ -88,9 +88,7 @@ class Connection:
         try:
             with self._scope as scope:
                 scope.deadline = anyio.current_time() + self._start_s
-                async with Client(
-                    self._streams(), read_timeout_seconds=self._start_s, message_handler=self._heard, cache=None
-                ) as client:
+                async with Client(self._streams(), read_timeout_seconds=self._start_s, cache=None) as client:
                     scope.deadline = math.inf
                     self._client = client
                     await self._stay(client)
@@ -110,18 +108,16 @@ class Connection:
             group.cancel_scope.cancel()
 
     async def _listen(self, client: Client) -> None:
-        """Hears of other tools, as servers of today tell it."""
+        """Asks to be told of other tools, as servers of today want it; servers before 2026 tell it unasked."""
         while True:
             with suppress(MCPError, RuntimeError, TimeoutError):
                 async with client.listen(tools_list_changed=True) as events:
-                    async for _ in events:
-                        self._changed()
+                    try:
+                        async for _ in events:  # `Sifted` has seen it before
+                            pass
+                    finally:
+                        self._changed()  # what is told until it is heard again, nobody hears
             await anyio.sleep(LISTEN_AGAIN_S)
-
-    async def _heard(self, message: object) -> None:
-        """Hears of other tools, as servers before 2026 tell it."""
-        if isinstance(message, types.ToolListChangedNotification):
-            self._changed()
 
     @asynccontextmanager
     async def _streams(self) -> Any:
@@ -133,7 +129,7 @@ class Connection:
         else:
             streams = stdio_streams(source, await self._values(), most, self._fault)
         async with streams as (received, written):
-            yield Sifted(received, self._set_aside), written
+            yield Sifted(received, self._set_aside, self._changed), written
 
     def _set_aside(self, listed: list[Any]) -> None:
         self._raw += listed

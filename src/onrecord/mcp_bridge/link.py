@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from onrecord.conversation.identity import SessionKey
+from onrecord.errors import MissingDependency
 from onrecord.jsonio import Json
 from onrecord.mcp_bridge.failures import CallRefused, ServerFailed, SessionGone
 from onrecord.mcp_bridge.listing import Described, Listing, Wanted, listing_of
@@ -130,16 +131,30 @@ class Link:
                 self._connection = await self._opened()
                 self._is_stale = True
             if self._is_stale:
-                self._is_stale = False
-                self._take(self._connection, await self._connection.listed())
+                await self._list(self._connection)
         except (ServerFailed, CallRefused, SessionGone) as error:
             raise self._given_up(error) from None
         self._failures, self._failed = 0, ""
         return self._connection
 
+    async def _list(self, connection: Connection) -> None:
+        self._is_stale = False  # before it is listed: what changes meanwhile is listed again
+        try:
+            self._take(connection, await connection.listed())
+        except BaseException:
+            self._is_stale = True
+            raise
+
     async def _opened(self) -> Connection:
         # Importing the package takes a second or two: not on the loop that serves everybody.
-        kind: type[Connection] = (await asyncio.to_thread(import_module, "onrecord.mcp_bridge.connection")).Connection
+        try:
+            module = await asyncio.to_thread(import_module, "onrecord.mcp_bridge.connection")
+        except ImportError as error:
+            raise MissingDependency(
+                f"tools of MCP servers need another version of the package 'mcp': {type(error).__name__}",
+                hint='pip install --upgrade "onrecord[mcp]"',
+            ) from error
+        kind: type[Connection] = module.Connection
         connection = kind(
             self._terms.source, self._values, limits=self._terms.wanted.limits, start_s=self._terms.start_s,
             changed=self._changed,

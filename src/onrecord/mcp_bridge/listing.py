@@ -99,9 +99,9 @@ class _Offers:
     def add(self, raw: Mapping[str, Any], name: object) -> None:
         """Raises Refused for a tool that cannot be offered beside the others."""
         limits = self._wanted.limits
-        if name in self._refused:
-            raise Refused("it asks for headers that cannot be sent")
         made = _described(raw, name, self._wanted)
+        if made.name in self._refused:
+            raise Refused("it asks for headers that cannot be sent")
         if (held := self.found.get(made.id)) is not None:
             raise Refused(f"{named(held.name)} has the same id, {made.id!r}")
         if len(self.found) >= limits.tools:

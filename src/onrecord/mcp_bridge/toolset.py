@@ -36,7 +36,7 @@ class McpTools:
     Tools are called ``{name}_{tool}``; ``prefix`` says otherwise. ``allow`` and ``deny`` are the server's own names.
     The server is connected to when a round first asks for its tools, once for each session and its owner, or once for
     all with ``shared``; a connection that nobody used for ``idle_s`` seconds is closed, and so are the longest unused
-    of more than ``live``. A server that cannot be reached offers what it last did, and the record says so; with
+    of more than ``live`` (None: 16 programs, 64 addresses). A server that cannot be reached offers what it last did, and the record says so; with
     ``required`` the turn fails until its tools were listed once. ``start_s`` limits connecting and listing,
     ``timeout_s`` one call.
 
@@ -50,11 +50,11 @@ class McpTools:
         self, source: Stdio | Http, *, name: str, prefix: str | None = None, allow: Collection[str] | None = None,
         deny: Collection[str] = (), shared: bool = False, required: bool = False, trusts_hints: bool = False,
         adjust: Callable[[Tool], Tool] | None = None, accepts: Collection[Media] = IMAGES,
-        timeout_s: float = 60.0, start_s: float = 30.0, idle_s: float = 900.0, live: int = 64,
+        timeout_s: float = 60.0, start_s: float = 30.0, idle_s: float = 900.0, live: int | None = None,
         limits: Limits = Limits(),  # noqa: B008 - it is immutable
     ) -> None:  # fmt: skip
         _check(source, name, prefix, allow, deny, accepts)
-        if not all(_is_positive(each) for each in (timeout_s, start_s, idle_s)) or live < 1:
+        if not all(_is_positive(each) for each in (timeout_s, start_s, idle_s)) or (live is not None and live < 1):
             raise ConfigurationError("timeout_s=, start_s=, idle_s= and live= of a server are greater than 0")
         if find_spec("mcp") is None:
             raise MissingDependency(
@@ -69,7 +69,7 @@ class McpTools:
             source=source, wanted=wanted, accepts=frozenset(accepts), adjust=adjust, required=required,
             timeout_s=timeout_s, start_s=start_s, idle_s=idle_s,
         )  # fmt: skip
-        self._shared, self._live = shared, live
+        self._shared, self._live = shared, live or (16 if isinstance(source, Stdio) else 64)
         self._links: dict[Place, Link] = {}
 
     @property

@@ -20,7 +20,7 @@ import httpx2
 from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types import JSONRPCNotification, JSONRPCResponse, jsonrpc_message_adapter
 
 from onrecord.mcp_bridge.sources import Http, Stdio
 
@@ -33,6 +33,9 @@ BANNERS = 1_000
 
 ANSWERED: ContextVar[list[int]] = ContextVar("ANSWERED")
 """HTTP statuses of the answers to what is asked in this context: messages travel with the context of who sent them."""
+
+CHANGED = "notifications/tools/list_changed"
+KEPT = frozenset({"notifications/cancelled", "notifications/subscriptions/acknowledged"})
 
 Received = SessionMessage | Exception
 
@@ -128,7 +131,7 @@ async def _write(process: asyncio.subprocess.Process, to_write: Any, fault: Faul
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 given.write(text.encode() + b"\n")
                 await given.drain()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a pipe that is closed; words that UTF-8 does not have
         fault.tell(f"the server could not be written to: {type(error).__name__}")
 
 
@@ -196,7 +199,7 @@ async def http_streams(
             fault.tell("the server sent a packed answer, which was not asked for")
             raise httpx2.RemoteProtocolError("packed")
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = _Bounded(response.stream, most, fault)
+            response.stream = _Bounded(response.stream, most, fault, is_message=response.status_code == 200)
 
     client = httpx2.AsyncClient(
         timeout=httpx2.Timeout(30.0, read=300.0), headers={"accept-encoding": "identity"},
@@ -207,18 +210,25 @@ async def http_streams(
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends the connection when it is too long."""
+    """A body that ends the connection when it is too long, or is to be a message and is none.
 
-    def __init__(self, inner: Any, most: int, fault: Fault) -> None:
-        self._inner, self._left, self._fault = inner, most, fault
+    The package would write what it cannot read to a log.
+    """
+
+    def __init__(self, inner: Any, most: int, fault: Fault, *, is_message: bool) -> None:
+        self._inner, self._most, self._fault, self._is_message = inner, most, fault, is_message
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        body = bytearray()
         async for piece in self._inner:
-            self._left -= len(piece)
-            if self._left < 0:
+            body += piece
+            if len(body) > self._most:
                 self._fault.tell("the server sent a message that is too large")
                 raise httpx2.RemoteProtocolError("too large")
-            yield piece
+        if self._is_message and _message(bytes(body)) is None:
+            self._fault.tell("the server sent something that is no message")
+            raise httpx2.RemoteProtocolError("no message")
+        yield bytes(body)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -228,13 +238,15 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 class Sifted:
-    """Messages of a server, where lists of tools are set aside as they came and read by the `mcp` package in part.
+    """Messages of a server as the `mcp` package should see them.
 
-    The package reads a list as a whole: one malformed tool would hide all the others.
+    Lists of tools are set aside as they came, and read by the package in part: it reads a list as a whole, so that one
+    malformed tool would hide all the others. Of what a server tells unasked only that its tools changed is of use; the
+    package would write the rest to a log where it is malformed.
     """
 
-    def __init__(self, inner: Any, listed: Callable[[list[Any]], None]) -> None:
-        self._inner, self._listed = inner, listed
+    def __init__(self, inner: Any, listed: Callable[[list[Any]], None], changed: Callable[[], None]) -> None:
+        self._inner, self._listed, self._changed = inner, listed, changed
 
     @property
     def last_context(self) -> Any:
@@ -242,7 +254,9 @@ class Sifted:
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> Received:
-        return self._sift(await self._inner.receive())
+        while (item := self._sift(await self._inner.receive())) is None:
+            pass
+        return item
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -251,7 +265,9 @@ class Sifted:
         return self
 
     async def __anext__(self) -> Received:
-        return self._sift(await self._inner.__anext__())
+        while (item := self._sift(await self._inner.__anext__())) is None:
+            pass
+        return item
 
     async def __aenter__(self) -> Self:
         await self._inner.__aenter__()
@@ -263,11 +279,18 @@ class Sifted:
         left: bool | None = await self._inner.__aexit__(kind, error, trace)
         return left
 
-    def _sift(self, item: Received) -> Received:
+    def _sift(self, item: Received) -> Received | None:
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, JSONRPCResponse) and isinstance(listed := message.result.get("tools"), list):
             self._listed(listed)
             message.result["tools"] = [_readable(tool) for tool in listed if _has_name(tool)]
+        if isinstance(message, JSONRPCNotification):
+            if message.method == CHANGED:
+                self._changed()
+            elif message.method not in KEPT:
+                return None
+            if not isinstance((message.params or {}).get("_meta"), dict):  # nothing that the package waits for
+                return None if message.method == CHANGED else item
         return item
 
 
