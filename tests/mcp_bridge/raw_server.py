@@ -49,6 +49,7 @@ RESULTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "fail": lambda _: text("no such city", isError=True),
     "picture": lambda _: {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]},
     "big": lambda asked: text("x" * int(asked["args"]["size"])),
+    "later": lambda _: text("now"),
     "odd": lambda _: {"content": "not a list", "isError": 7},
 }
 
@@ -68,38 +69,49 @@ def called(name: str, args: dict[str, Any], meta: dict[str, Any]) -> dict[str, A
     return None
 
 
+FORM = {"message": "password?", "requestedSchema": {"type": "object", "properties": {}}}
+MODERN = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+
+
+def call_answered(params: dict[str, Any]) -> dict[str, Any] | None:
+    """The result of a call, or what a server of today says in its place."""
+    name = params["name"]
+    if "asks" in how():
+        say({"id": "e1", "method": "elicitation/create", "params": FORM})
+        told = json.loads(sys.stdin.readline())
+        return text(json.dumps(told.get("error") or told.get("result")))
+    if name == "later" and "requestState" not in params:
+        return {"resultType": "input_required", "requestState": "1"}
+    if name == "asks":
+        asked = {"method": "elicitation/create", "params": {"mode": "form", **FORM}}
+        return {"resultType": "input_required", "inputRequests": {"e": asked}}
+    return called(name, params.get("arguments") or {}, params.get("_meta") or {})
+
+
 def answer(message: dict[str, Any]) -> None:
     """Answers one message."""
     method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
     seen(f"{method} {params.get('name') or params.get('requestId') or ''}".strip())
     behaviour = how()
+    tools = {"tools": {"listChanged": True}}
     if method == "initialize":
-        if "slow" in behaviour:
-            time.sleep(30)
+        time.sleep(30 if "slow" in behaviour else 0)
         info = {"name": "raw", "version": "1.2.3"}
-        capabilities = {"tools": {"listChanged": True}}
-        result: dict[str, Any] | None = {
-            "protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info,
-        }  # fmt: skip
+        result: dict[str, Any] | None = {"protocolVersion": "2025-06-18", "capabilities": tools, "serverInfo": info}
+    elif method == "server/discover" and "modern" in behaviour:
+        result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
     elif method == "tools/list":
         if "dies-listing" in behaviour:
             os._exit(4)
         result = {"tools": json.loads((STATE / "tools.json").read_text())}
     elif method == "tools/call":
-        if "asks" in behaviour:
-            say({"id": "e1", "method": "elicitation/create", "params": {
-                "message": "password?", "requestedSchema": {"type": "object", "properties": {}}}})  # fmt: skip
-            told = json.loads(sys.stdin.readline())
-            result = text(json.dumps(told.get("error") or told.get("result")))
-        else:
-            result = called(params["name"], params.get("arguments") or {}, params.get("_meta") or {})
-    elif id is not None:
-        say({"id": id, "error": {"code": -32601, "message": "no such method"}})
-        return
+        result = call_answered(params)
     else:
+        if id is not None:
+            say({"id": id, "error": {"code": -32601, "message": "no such method"}})
         return
     if result is not None:
-        say({"id": id, "result": result})
+        say({"id": id, "result": {**(MODERN if "modern" in behaviour else {}), **result}})
 
 
 def main() -> None:

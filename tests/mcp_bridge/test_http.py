@@ -122,7 +122,8 @@ async def test_a_shared_connection_is_nobodys(running: tuple[Seen, str]) -> None
     ("status", "body", "why"),
     [
         (401, b"{}", "HTTP status 401"), (500, b"<html>token=abc</html>", "HTTP status 500"),
-        (200, b'{"token": no json', "something that is no message"), (200, b"[]", "something that is no message"), (302, b"", "cannot be"),
+        (200, b'{"token": no json', "something that is no message"), (200, b"[]", "something that is no message"),
+        (302, b"", "cannot be"),
     ],
 )  # fmt: skip
 async def test_an_address_that_does_not_answer_as_it_should(
@@ -171,7 +172,7 @@ async def test_a_question_of_the_server_is_refused(running: tuple[Seen, str]) ->
     async with tools_at(address) as tools:
         result, model = await asked(tools, call("asks"), "done")
         assert (result.status, results(result)) == ("answered", [("asks", "failed")])
-        print(texts(model.requests[1]))
+        assert "elicitation/create" in texts(model.requests[1])[0]
 
 
 async def test_a_list_that_changes_is_heard_of(running: tuple[Seen, str]) -> None:

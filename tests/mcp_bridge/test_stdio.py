@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from onrecord.agent import Agent
 from onrecord.conversation.content import Image
 from onrecord.errors import FeatureFailed
-from onrecord.mcp_bridge import Limits, ServerFailed, Stdio
+from onrecord.mcp_bridge import Limits, McpTools, ServerFailed, Stdio
 from onrecord.testing import ScriptedModel, call
 from tests.host.hosting import settled
 from tests.mcp_bridge.serving import RAW, Raw, asked, gone, is_running, notes, open_files
@@ -131,6 +132,19 @@ async def test_a_question_of_the_server_is_refused(raw: Raw) -> None:
     async with raw.tools() as tools:
         _, model = await asked(tools, call("echo", text="x"), "done")
     assert "not supported" in texts(model.requests[1])[0]
+
+
+async def test_a_server_of_today_may_ask_for_time_and_for_nothing_else(raw: Raw) -> None:
+    """It is asked again with what it gave; a question to a person is refused, and the call fails in our words."""
+    raw.behaves("modern")
+    raw.lists("later", "asks")
+    async with raw.tools() as tools:
+        result, model = await asked(tools, call("later"), call("asks"), "done")
+        later, asks = texts(model.requests[2])
+        assert notes(result) == ["2 tools of the server 'raw', which is a server without a name, protocol 2026-07-28"]
+        assert later == "now"
+        assert "it asked for elicitation/create, which this application does not answer" in asks
+        assert raw.seen.count("tools/call later") == 2
 
 
 # ---- what fails ------------------------------------------------------------------------------------------------------
@@ -264,6 +278,27 @@ async def test_a_required_server_that_is_not_there_fails_the_turn(tmp_path: Path
         assert isinstance(failed.value.__cause__, ServerFailed)
         assert failed.value.__cause__.code == "mcp-unreachable"
         assert str(failed.value.__cause__) == "its program is not there"
+
+
+async def test_whatever_servers_say_turns_end_and_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Servers whose answers are random, some well-formed: no turn fails, no task stays, and no word is in a log."""
+    monkeypatch.setattr("onrecord.mcp_bridge.link.BACK_OFF_S", (0.0,))
+    before = open_files()
+
+    async def talk(seed: int) -> None:
+        source = Stdio((sys.executable, "-S", str(RAW.with_name("random_server.py")), str(seed)), quiet=True)
+        async with McpTools(source, name="odd", prefix="", timeout_s=0.4, start_s=0.8) as tools:
+            for _ in range(2):
+                script = [call("echo"), call("a"), call("own"), "done"]
+                result, _ = await asked(tools, *script, own=[tool("own")], rounds=6)
+                assert (result.status, results(result)[-1]) == ("answered", ("own", "returned"))
+
+    await asyncio.gather(*map(talk, range(8)))
+    assert len(asyncio.all_tasks()) == 1
+    assert open_files() <= before + 1
+    assert caplog.text == ""
 
 
 # ---- how it ends -----------------------------------------------------------------------------------------------------

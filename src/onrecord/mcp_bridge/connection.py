@@ -32,6 +32,7 @@ T = TypeVar("T")
 PAGES = 50
 """Pages of one list of tools."""
 LISTEN_AGAIN_S = 30.0
+ASK_AGAIN_S = 0.25
 SENDING_S = 5.0
 """How long a message may take to be sent, on top of what its answer may take."""
 
@@ -170,17 +171,23 @@ class Connection:
         self, name: str, args: Mapping[str, Json], meta: Mapping[str, Json], timeout_s: float
     ) -> Mapping[str, Any]:
         """What the server answers, as JSON. ServerFailed, CallRefused in the server's words, SessionGone."""
-        params = types.CallToolRequestParams.model_validate(
-            {"name": name, "arguments": dict(args), "_meta": dict(meta)}
-        )
-        asked = self._used().session.send_request(
-            types.CallToolRequest(params=params), _Answer, request_read_timeout_seconds=timeout_s
-        )
-        answer = await self._asked(asked, timeout_s)
-        if isinstance(answer, types.InputRequiredResult):
-            kinds = sorted({request.method for request in (answer.input_requests or {}).values()})
-            raise CallRefused(f"it asked for {', '.join(kinds) or 'more time'}, which this application does not answer")
-        return answer.model_dump(by_alias=True, mode="json", exclude_unset=True)
+        given = {"name": name, "arguments": dict(args), "_meta": dict(meta)}
+        params = types.CallToolRequestParams.model_validate(given)
+        until = asyncio.get_running_loop().time() + timeout_s
+        while True:
+            asked = self._used().session.send_request(
+                types.CallToolRequest(params=params), _Answer, request_read_timeout_seconds=timeout_s
+            )
+            answer = await self._asked(asked, timeout_s)
+            if isinstance(answer, types.CallToolResult):
+                return answer.model_dump(by_alias=True, mode="json", exclude_unset=True)
+            if answer.input_requests:
+                kinds = ", ".join(sorted({request.method for request in answer.input_requests.values()}))
+                raise CallRefused(f"it asked for {kinds}, which this application does not answer")
+            if asyncio.get_running_loop().time() + ASK_AGAIN_S > until:
+                raise self._failed("mcp-timeout", "it did not answer in time")
+            await asyncio.sleep(ASK_AGAIN_S)  # it needs more time, and wants to be asked again
+            params = params.model_copy(update={"request_state": answer.request_state})
 
     def _used(self) -> Client:
         if self._client is None or self.is_over:
