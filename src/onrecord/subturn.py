@@ -15,9 +15,9 @@ from onrecord.jsonio import Json
 from onrecord.session.codec import loads_session
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
+from onrecord.turn.below import Below
 from onrecord.turn.call_context import CallContext, last_answer
 from onrecord.turn.pause import can_ask
-from onrecord.turn.plan import Below
 from onrecord.turn.result import TurnResult
 from onrecord.turn.take import Order, take
 from onrecord.turn.turn import Turn

@@ -205,18 +205,18 @@ PROGRAM = Stdio(("python", "server.py"))
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: McpTools("server.py", name="s"), "not at a str"),  # type: ignore[arg-type]
+        (lambda: McpTools("server.py", name="s"), "not at a str"),  # type: ignore[arg-type]  # refused
         (lambda: McpTools(PROGRAM, name="a b"), "the name of a server"),
         (lambda: McpTools(PROGRAM, name=""), "the name of a server"),
         (lambda: McpTools(PROGRAM, name="s", prefix="a."), "the prefix of a server"),
         (lambda: McpTools(PROGRAM, name="s", allow="search"), "allow= of a server"),
         (lambda: McpTools(PROGRAM, name="s", timeout_s=0), "greater than 0"),
         (lambda: McpTools(PROGRAM, name="s", live=0), "greater than 0"),
-        (lambda: McpTools(PROGRAM, name="s", accepts=("video",)), "accepts= of a server"),  # type: ignore[arg-type]
+        (lambda: McpTools(PROGRAM, name="s", accepts=("video",)), "accepts= of a server"),  # type: ignore[arg-type]  # refused
         (lambda: Limits(tools=0), "the limit 'tools'"),
-        (lambda: Stdio("python server.py"), "the command of a server"),  # type: ignore[arg-type]
+        (lambda: Stdio("python server.py"), "the command of a server"),  # type: ignore[arg-type]  # refused
         (lambda: Stdio(()), "the command of a server"),
-        (lambda: Stdio(("python",), env=7), "env= of a server"),  # type: ignore[arg-type]
+        (lambda: Stdio(("python",), env=7), "env= of a server"),  # type: ignore[arg-type]  # refused
         (lambda: Http("ftp://x"), "begins with http"),
         (lambda: Http("http://"), "begins with http"),
         (lambda: Http("https://me:secret@x/mcp"), "holds a user or password"),
@@ -242,7 +242,7 @@ def test_nothing_of_a_source_that_may_be_secret_is_shown() -> None:
 
 def test_174_without_the_extra_it_is_refused_naming_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Case 174 of loop-cases: when it is declared, not when a turn needs it."""
-    monkeypatch.setattr("onrecord.mcp_bridge.toolset.find_spec", lambda _: None)
+    monkeypatch.setattr("onrecord.mcp_bridge.mcp_tools.find_spec", lambda _: None)
     with pytest.raises(MissingDependency, match="'mcp'") as missing:
         McpTools(PROGRAM, name="s")
     assert missing.value.hint == 'pip install "onrecord[mcp]"'

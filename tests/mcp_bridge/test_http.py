@@ -141,7 +141,7 @@ async def test_an_address_that_does_not_answer_as_it_should(
 
 async def test_what_fails_in_a_call_fails_the_call(running: tuple[Seen, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """401, too large an answer, a packed one: an error result each, and the next call works."""
-    monkeypatch.setattr("onrecord.mcp_bridge.link.BACK_OFF_S", (0.0,))
+    monkeypatch.setattr("onrecord.mcp_bridge.reach.BACK_OFF_S", (0.0,))
     seen, address = running
     async with tools_at(address, limits=Limits(message=100_000)) as tools:
         await asked(tools, "a")

@@ -251,7 +251,7 @@ async def test_a_server_that_cannot_be_used_offers_nothing_and_is_told(raw: Raw,
 
 async def test_a_server_that_comes_back_is_offered_again(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the meantime what it last listed is offered, and its calls say how it is."""
-    monkeypatch.setattr("onrecord.mcp_bridge.link.BACK_OFF_S", (0.3,))
+    monkeypatch.setattr("onrecord.mcp_bridge.reach.BACK_OFF_S", (0.3,))
     raw.lists("echo", "die")
     async with raw.tools() as tools:
         await asked(tools, "a")
@@ -284,7 +284,7 @@ async def test_whatever_servers_say_turns_end_and_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Servers whose answers are random, some well-formed: no turn fails, no task stays, and no word is in a log."""
-    monkeypatch.setattr("onrecord.mcp_bridge.link.BACK_OFF_S", (0.0,))
+    monkeypatch.setattr("onrecord.mcp_bridge.reach.BACK_OFF_S", (0.0,))
     before = open_files()
 
     async def talk(seed: int) -> None:

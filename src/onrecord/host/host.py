@@ -16,7 +16,7 @@ from onrecord.host.health import Health, health_of
 from onrecord.host.host_stream import HostStream
 from onrecord.host.hot import HotSessions
 from onrecord.host.keeping import Keeping
-from onrecord.host.leaving import Leaving
+from onrecord.host.letting_go import Leaving
 from onrecord.host.live import LiveItem, Place
 from onrecord.host.questions import SPEAKER, Caller, check_audience
 from onrecord.host.running import Asked, Ticket

@@ -2,7 +2,7 @@
 
 from onrecord.mcp_bridge.failures import ServerFailed
 from onrecord.mcp_bridge.limits import Limits
+from onrecord.mcp_bridge.mcp_tools import McpTools
 from onrecord.mcp_bridge.sources import Http, Stdio
-from onrecord.mcp_bridge.toolset import McpTools
 
 __all__ = ("Http", "Limits", "McpTools", "ServerFailed", "Stdio")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from onrecord.jsonio import Json, dumps
 from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.schemas import Refused, fit_schema
-from onrecord.mcp_bridge.wording import clean, hides, named, without
+from onrecord.mcp_bridge.shown_words import clean, hides, named, without
 
 __all__ = ("RESERVED", "Described", "Listing", "Wanted", "listing_of")
 

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.mcp_bridge.limits import Limits
-from onrecord.mcp_bridge.wording import clean, named, without
+from onrecord.mcp_bridge.shown_words import clean, named, without
 from onrecord.tools.result_text import cut
 from onrecord.tools.tool import ToolResult
 

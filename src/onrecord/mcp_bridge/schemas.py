@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onrecord.jsonio import Json, dumps
-from onrecord.mcp_bridge.wording import clean, hides
+from onrecord.mcp_bridge.shown_words import clean, hides
 
 __all__ = ("Refused", "fit_schema")
 

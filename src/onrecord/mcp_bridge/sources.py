@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from onrecord.errors import ConfigurationError
 from onrecord.tools.toolset import OfferContext
@@ -42,6 +42,7 @@ class Stdio(Struct, frozen=True):
             raise ConfigurationError(
                 "the command of a server is its program and arguments", hint='Stdio(("python", "server.py"))'
             )
+        structs.force_setattr(self, "command", tuple(self.command))
         _check_given("env", self.env)
 
     def __repr__(self) -> str:

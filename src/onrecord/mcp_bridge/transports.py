@@ -1,7 +1,4 @@
-"""The two ways to a server, bounded: its messages by size, its program by its life.
-
-This module imports the `mcp` package, and so is imported where a connection is opened and nowhere else.
-"""
+"""The two ways to a server, bounded: its messages by size, its program by its life."""
 
 from __future__ import annotations
 
@@ -15,13 +12,6 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, cast
 
-import anyio
-import httpx2
-from mcp.client.stdio import get_default_environment
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCNotification, JSONRPCResponse, jsonrpc_message_adapter
-
 from onrecord.mcp_bridge.sources import Http, Stdio
 
 __all__ = ("ANSWERED", "Fault", "Sifted", "http_streams", "stdio_streams")
@@ -30,14 +20,11 @@ GRACE_S = 2.0
 """How long a program may take to end by itself once its input is closed, and then again once it is told to end."""
 BANNERS = 1_000
 """Lines on its output that are no messages, after which a program is taken for one that is no server."""
+CHANGED = "notifications/tools/list_changed"
+KEPT = frozenset({CHANGED, "notifications/cancelled", "notifications/subscriptions/acknowledged"})
 
 ANSWERED: ContextVar[list[int]] = ContextVar("ANSWERED")
 """HTTP statuses of the answers to what is asked in this context: messages travel with the context of who sent them."""
-
-CHANGED = "notifications/tools/list_changed"
-KEPT = frozenset({"notifications/cancelled", "notifications/subscriptions/acknowledged"})
-
-Received = SessionMessage | Exception
 
 
 class Fault:
@@ -59,14 +46,17 @@ async def stdio_streams(
     source: Stdio, env: Mapping[str, str], most: int, fault: Fault
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """Starts the program and yields its messages and where to write. It is gone when this is left, also by force."""
+    import anyio
+    from mcp.client.stdio import get_default_environment
+
     process = await asyncio.create_subprocess_exec(
         *source.command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL if source.quiet else None, env={**get_default_environment(), **env},
         cwd=source.cwd, limit=most, start_new_session=True,
     )  # fmt: skip
     try:
-        heard, received = anyio.create_memory_object_stream[Received](0)
-        written, to_write = anyio.create_memory_object_stream[SessionMessage](0)
+        heard, received = anyio.create_memory_object_stream[Any](0)
+        written, to_write = anyio.create_memory_object_stream[Any](0)
         async with anyio.create_task_group() as group, heard, received, written, to_write:
             group.start_soon(_read, process, heard, fault)
             group.start_soon(_write, process, to_write, fault)
@@ -80,32 +70,34 @@ async def stdio_streams(
 
 
 async def _read(process: asyncio.subprocess.Process, heard: Any, fault: Fault) -> None:
+    from anyio import BrokenResourceError, ClosedResourceError
+
     output, banners = cast(asyncio.StreamReader, process.stdout), 0
     async with heard:
         while True:
             try:
                 line = await output.readuntil(b"\n")
             except asyncio.IncompleteReadError:
-                fault.tell("the server ended")
-                return
+                return fault.tell("the server ended")
             except (asyncio.LimitOverrunError, ValueError):
-                fault.tell("the server sent a message that is too large")
-                return
+                return fault.tell("the server sent a message that is too large")
             except OSError as error:
-                fault.tell(f"the server could not be read: {type(error).__name__}")
-                return
+                return fault.tell(f"the server could not be read: {type(error).__name__}")
             message = _message(line)
             if message is None:
                 banners += 1
                 if banners > BANNERS or not _is_aside(line):
-                    fault.tell("the server sent something that is no message")
-                    return
+                    return fault.tell("the server sent something that is no message")
                 continue
-            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            with suppress(ClosedResourceError, BrokenResourceError):
                 await heard.send(message)
 
 
-def _message(line: bytes) -> SessionMessage | None:
+def _message(line: bytes) -> object | None:
+    """A message as the package has it; None for bytes that are none."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
@@ -187,6 +179,25 @@ async def http_streams(
     source: Http, headers: Callable[[], Awaitable[Mapping[str, str]]], most: int, fault: Fault
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """Yields the messages of the server at an address and where to write."""
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    class Bounded(httpx2.AsyncByteStream):
+        """A body that `_body` reads."""
+
+        def __init__(self, response: httpx2.Response) -> None:
+            self._inner: Any = response.stream
+            self._is_message = response.status_code == 200
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            body = await _body(self._inner, most, is_message=self._is_message)
+            if isinstance(body, str):
+                fault.tell(body)
+                raise httpx2.RemoteProtocolError(body)
+            yield body
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
 
     async def sign(request: httpx2.Request) -> None:
         for name, value in (await headers()).items():
@@ -199,7 +210,7 @@ async def http_streams(
             fault.tell("the server sent a packed answer, which was not asked for")
             raise httpx2.RemoteProtocolError("packed")
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = _Bounded(response.stream, most, fault, is_message=response.status_code == 200)
+            response.stream = Bounded(response)
 
     client = httpx2.AsyncClient(
         timeout=httpx2.Timeout(30.0, read=300.0), headers={"accept-encoding": "identity"},
@@ -209,29 +220,16 @@ async def http_streams(
         yield streams
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends the connection when it is too long, or is to be a message and is none.
-
-    The package would write what it cannot read to a log.
-    """
-
-    def __init__(self, inner: Any, most: int, fault: Fault, *, is_message: bool) -> None:
-        self._inner, self._most, self._fault, self._is_message = inner, most, fault, is_message
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        body = bytearray()
-        async for piece in self._inner:
-            body += piece
-            if len(body) > self._most:
-                self._fault.tell("the server sent a message that is too large")
-                raise httpx2.RemoteProtocolError("too large")
-        if self._is_message and _message(bytes(body)) is None:
-            self._fault.tell("the server sent something that is no message")
-            raise httpx2.RemoteProtocolError("no message")
-        yield bytes(body)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+async def _body(stream: Any, most: int, *, is_message: bool) -> bytes | str:
+    """A body, or what is wrong with it. What is to be a message and is none, the package would write to a log."""
+    body = bytearray()
+    async for piece in stream:
+        body += piece
+        if len(body) > most:
+            return "the server sent a message that is too large"
+    if is_message and _message(bytes(body)) is None:
+        return "the server sent something that is no message"
+    return bytes(body)
 
 
 # ---- both ------------------------------------------------------------------------------------------------------------
@@ -253,19 +251,20 @@ class Sifted:
         """Where the message came from; the package asks for it."""
         return getattr(self._inner, "last_context", None)
 
-    async def receive(self) -> Received:
-        while (item := self._sift(await self._inner.receive())) is None:
+    async def receive(self) -> Any:
+        """The next message."""
+        while not self._passes(item := await self._inner.receive()):
             pass
         return item
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def __aiter__(self) -> Sifted:
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Received:
-        while (item := self._sift(await self._inner.__anext__())) is None:
+    async def __anext__(self) -> Any:
+        while not self._passes(item := await self._inner.__anext__()):
             pass
         return item
 
@@ -279,19 +278,20 @@ class Sifted:
         left: bool | None = await self._inner.__aexit__(kind, error, trace)
         return left
 
-    def _sift(self, item: Received) -> Received | None:
-        message = item.message if isinstance(item, SessionMessage) else None
-        if isinstance(message, JSONRPCResponse) and isinstance(listed := message.result.get("tools"), list):
+    def _passes(self, item: Any) -> bool:
+        """Whether the package is to see a message; of one with tools, only what it can read."""
+        message: Any = getattr(item, "message", None)
+        result = getattr(message, "result", None)
+        if isinstance(result, dict) and isinstance(listed := result.get("tools"), list):
             self._listed(listed)
-            message.result["tools"] = [_readable(tool) for tool in listed if _has_name(tool)]
-        if isinstance(message, JSONRPCNotification):
-            if message.method == CHANGED:
-                self._changed()
-            elif message.method not in KEPT:
-                return None
-            if not isinstance((message.params or {}).get("_meta"), dict):  # nothing that the package waits for
-                return None if message.method == CHANGED else item
-        return item
+            result["tools"] = [_readable(tool) for tool in listed if _has_name(tool)]
+        method = getattr(message, "method", None)
+        if method is None or hasattr(message, "id"):
+            return True  # an answer, or a request, which the package refuses
+        if method == CHANGED:
+            self._changed()
+        is_awaited = isinstance((message.params or {}).get("_meta"), dict)
+        return method in KEPT and (is_awaited or method != CHANGED)
 
 
 def _has_name(tool: object) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import Struct
 
-from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
@@ -18,12 +17,13 @@ from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset, Toolset, holders
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.below import Below, Forget
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
 
-__all__ = ("Below", "Bundle", "Mounted", "Plan", "compile_plan")
+__all__ = ("Bundle", "Mounted", "Plan", "compile_plan")
 
 HOOK_NAMES: dict[Moment, str] = {
     "input": "on_input",
@@ -74,26 +74,6 @@ class Bundle(Struct, frozen=True, kw_only=True):
 
     def hooks(self, spec: AgentSpec) -> Hooks:
         return Hooks(tools=self.tools, instructions=self.instructions, manifest={"bundles": {self.name: self.version}})
-
-
-Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
-"""A feature's name, and how it lets go of a session or a person."""
-
-
-class Below(Struct, frozen=True):
-    """A trait of tools that are agents: what their features keep has to be forgotten with what their host's do.
-
-    And what their toolsets keep open has to be closed with it.
-    """
-
-    forget: tuple[Forget, ...] = ()
-    holders: tuple[SessionToolset, ...] = ()
-
-    def check(self, tool: Tool, /) -> None:
-        """It may stand on any tool."""
-
-    def arms(self) -> None:
-        """Nothing has to be mounted: it is read where an agent is compiled."""
 
 
 class Plan:

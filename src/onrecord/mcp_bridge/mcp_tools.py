@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, MissingDependency
 from onrecord.mcp_bridge.limits import Limits
-from onrecord.mcp_bridge.link import Link, Terms
+from onrecord.mcp_bridge.link import Link
 from onrecord.mcp_bridge.listing import Wanted
+from onrecord.mcp_bridge.reach import Terms
 from onrecord.mcp_bridge.results import IMAGES, Media
 from onrecord.mcp_bridge.sources import Http, Stdio
 from onrecord.tools.tool import Tool
@@ -36,9 +37,9 @@ class McpTools:
     Tools are called ``{name}_{tool}``; ``prefix`` says otherwise. ``allow`` and ``deny`` are the server's own names.
     The server is connected to when a round first asks for its tools, once for each session and its owner, or once for
     all with ``shared``; a connection that nobody used for ``idle_s`` seconds is closed, and so are the longest unused
-    of more than ``live`` (None: 16 programs, 64 addresses). A server that cannot be reached offers what it last did, and the record says so; with
-    ``required`` the turn fails until its tools were listed once. ``start_s`` limits connecting and listing,
-    ``timeout_s`` one call.
+    of more than ``live`` (None: 16 programs, 64 addresses). A server that cannot be reached offers what it last did,
+    and the record says so; with ``required`` the turn fails until its tools were listed once. ``start_s`` limits
+    connecting and listing, ``timeout_s`` one call.
 
     What the server says of a tool has no authority: each counts as one that may destroy something, unless
     ``trusts_hints`` lets the server say otherwise. ``adjust`` has the last word over each tool, and may add traits such
