@@ -93,7 +93,7 @@ def answer(message: dict[str, Any]) -> None:
     method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
     seen(f"{method} {params.get('name') or params.get('requestId') or ''}".strip())
     behaviour = how()
-    tools = {"tools": {"listChanged": True}}
+    tools = {} if "no-tools" in behaviour else {"tools": {"listChanged": True}}
     if method == "initialize":
         time.sleep(30 if "slow" in behaviour else 0)
         info = {"name": "raw", "version": "1.2.3"}
@@ -103,7 +103,11 @@ def answer(message: dict[str, Any]) -> None:
     elif method == "tools/list":
         if "dies-listing" in behaviour:
             os._exit(4)
-        result = {"tools": json.loads((STATE / "tools.json").read_text())}
+        listed = json.loads((STATE / "tools.json").read_text())
+        at = int(params.get("cursor") or 0)
+        result = (
+            {"tools": listed[at : at + 2], "nextCursor": str(at + 2)} if "pages" in behaviour else {"tools": listed}
+        )
     elif method == "tools/call":
         result = call_answered(params)
     else:

@@ -198,6 +198,7 @@ class Old:
 
     def __init__(self) -> None:
         self.sessions, self.calls, self.ended = set[str](), 0, list[str]()
+        self.forgets = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -230,7 +231,7 @@ class Old:
             result: Any = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
                            "serverInfo": {"name": "old", "version": "1"}}  # fmt: skip
             return 200, [(b"mcp-session-id", name.encode())], {"jsonrpc": "2.0", "id": id, "result": result}
-        if session not in self.sessions:
+        if session not in self.sessions or (self.forgets and method == "tools/call"):
             return 404 if session else 400, [], {}
         if id is None:
             return 202, [], None
@@ -253,4 +254,8 @@ async def test_a_connection_that_the_server_forgot_is_opened_anew_and_the_call_m
             _, model = await asked(tools, call("echo"), "done")
             assert texts(model.requests[1]) == ["session-1"]
             assert old.calls == 1
-        assert old.ended == ["session-0", "session-1"]
+            old.forgets = True
+            _, model = await asked(tools, call("echo"), "done")
+            assert "it does not know this connection" in texts(model.requests[1])[0]
+            old.forgets = False
+        assert old.ended[:2] == ["session-0", "session-1"]

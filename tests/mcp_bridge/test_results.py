@@ -85,6 +85,30 @@ def test_links_are_told_and_not_followed() -> None:
     assert value(held) == "[resource file:///a]\nwords"
 
 
+def test_what_is_no_content_is_told() -> None:
+    """Kinds that there are not yet, and things that are none."""
+    assert value({"type": "video"}, 7) == (
+        Text("[a part of an unknown kind, 'video']"),
+        Text("[a part that is no content]"),
+    )
+    assert value({"type": None}) == "[a part of an unknown kind, a NoneType]"
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type"),
+    [(b"\xff\xd8\xff", "image/jpeg"), (b"GIF89a", "image/gif"), (b"RIFF\x00\x00\x00\x00WEBP", "image/webp")],
+)
+def test_pictures_of_other_kinds(data: bytes, media_type: str) -> None:
+    """Whatever the server calls them."""
+    assert value(media("image", data, "x/y")) == (Image(data=data, media=media_type),)
+
+
+def test_an_error_with_a_value_says_it() -> None:
+    """As JSON, once."""
+    failed = value(text('{"code":7}'), structuredContent={"code": 7}, isError=True)
+    assert failed == {"error": '{"code":7}'}
+
+
 def test_174_an_error_of_the_server_is_a_failed_result() -> None:
     """Case 174 of loop-cases: a tool error of the server is a tool error here."""
     assert result_of({"content": [text("no city")], "isError": True}, Limits()) == ToolResult(

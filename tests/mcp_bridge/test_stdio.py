@@ -14,7 +14,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.content import Image
-from onrecord.errors import FeatureFailed
+from onrecord.errors import FeatureFailed, MissingDependency
 from onrecord.mcp_bridge import Limits, McpTools, ServerFailed, Stdio
 from onrecord.testing import ScriptedModel, call
 from tests.host.hosting import settled
@@ -102,6 +102,35 @@ async def test_a_changed_list_is_seen_in_the_next_round(raw: Raw) -> None:
         tools.refresh()
         _, model = await asked(tools, "a")
         assert read(model.requests[0])["tools"] == ["d"]
+
+
+async def test_pages_are_read_to_their_end_and_not_for_ever(raw: Raw) -> None:
+    """A server that always has one more page is read until there are far more tools than are offered."""
+    raw.lists("a", "b", "c", "d", "e")
+    raw.behaves("pages")
+    async with raw.tools(limits=Limits(tools=4)) as tools:
+        result, model = await asked(tools, "done")
+    assert read(model.requests[0])["tools"] == ["a", "b", "c", "d"]
+    assert notes(result)[1] == "tool 'e' of 'raw' is left out: there are 4 tools already"
+    assert raw.seen.count("tools/list") == 50
+
+
+async def test_a_server_without_tools_offers_none(raw: Raw) -> None:
+    """It has other things, which nobody asks for."""
+    raw.behaves("no-tools")
+    async with raw.tools() as tools:
+        result, _ = await asked(tools, "done")
+    assert notes(result) == ["0 tools of the server 'raw', which is raw 1.2.3, protocol 2025-06-18"]
+    assert raw.seen == []
+
+
+async def test_another_version_of_the_package_is_told(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name, with what to run."""
+    monkeypatch.setattr("onrecord.mcp_bridge.connection.USED", ("no_such_module_here",))
+    with pytest.raises(FeatureFailed) as failed:
+        await asked(raw.tools(), "a")
+    assert isinstance(failed.value.__cause__, MissingDependency)
+    assert failed.value.__cause__.hint == 'pip install --upgrade "onrecord[mcp]"'
 
 
 async def test_malformed_and_hostile_tools_are_left_out_one_by_one(raw: Raw) -> None:
