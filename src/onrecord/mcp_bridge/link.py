@@ -128,7 +128,6 @@ class Link:
             self._idle = self._loop.call_later(self._terms.idle_s, self._close_soon)
 
     def _close_soon(self) -> None:
-        self._is_leaving = False
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
@@ -139,9 +138,12 @@ class Link:
         self._reach.changed()
 
     def leave(self) -> list[asyncio.Task[None]]:
-        """Lets the connection go, once nobody uses it. What has to end for it to be gone."""
+        """Lets the connection go, once nobody uses it. What has to end for it to be gone.
+
+        A turn that still has tools of this link may call them: that opens a connection for the one call.
+        """
+        self._is_leaving = True
         if self.users:
-            self._is_leaving = True
             return []
         self._close_soon()
         return list(self._reach.ending)

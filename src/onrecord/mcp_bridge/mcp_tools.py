@@ -123,9 +123,8 @@ class McpTools:
         ending: list[asyncio.Task[None]] = []
         for place, link in list(self._links.items()):
             if place[0] is here and which(place[1]):
+                del self._links[place]
                 ending += link.leave()
-                if not link.users:
-                    del self._links[place]
         if ending:
             await asyncio.wait(ending)
 
