@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from tests.host.hosting import settled
 from tests.mcp_bridge.serving import RAW, Raw, asked, gone, is_running
 from tests.turn.acting import results, texts
 
-pytest.importorskip("mcp", reason='run: pip install "onrecord[mcp]"')
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(find_spec("mcp") is None, reason='run: pip install "onrecord[mcp]"'),
+]
 
 
 @pytest.fixture

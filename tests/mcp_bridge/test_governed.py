@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from tests.host.hosting import settled
 from tests.mcp_bridge.serving import Raw, asked, gone, is_running, notes
 from tests.turn.acting import bodies, read, results, texts, tool
 
-pytest.importorskip("mcp", reason='run: pip install "onrecord[mcp]"')
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(find_spec("mcp") is None, reason='run: pip install "onrecord[mcp]"'),
+]
 
 
 @pytest.fixture

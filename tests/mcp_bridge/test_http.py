@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -19,8 +20,10 @@ from onrecord.tools.toolset import OfferContext
 from tests.mcp_bridge.serving import asked, notes, serving
 from tests.turn.acting import read, results, texts
 
-pytest.importorskip("mcp", reason='run: pip install "onrecord[mcp]"')
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(find_spec("mcp") is None, reason='run: pip install "onrecord[mcp]"'),
+]
 
 
 class Seen:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,10 @@ from tests.host.hosting import settled
 from tests.mcp_bridge.serving import RAW, Raw, asked, gone, is_running, notes, open_files
 from tests.turn.acting import read, results, texts, tool
 
-pytest.importorskip("mcp", reason='run: pip install "onrecord[mcp]"')
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(find_spec("mcp") is None, reason='run: pip install "onrecord[mcp]"'),
+]
 
 
 @pytest.fixture
