@@ -65,7 +65,7 @@ async def test_a_host_keeps_one_process_for_a_session_and_ends_it_with_it(raw: R
 
 async def test_a_connection_that_is_used_is_closed_when_it_is_not(raw: Raw) -> None:
     """Another session takes the place of one whose turn still runs: its call goes on, then the process ends."""
-    tools = raw.tools(timeout_s=0.5)
+    tools = raw.tools(timeout_s=1.5)
     model = ScriptedModel("zero", call("hang"), "b", "one")
     async with Host(Agent(model, tools=[tools]), hot=1) as host:
         await host.turn("a", "hi")
