@@ -13,8 +13,10 @@ from msgspec.structs import force_setattr
 from msgspec.structs import replace as with_
 
 from onrecord.errors import ConfigurationError
+from onrecord.governance.wordless import worded_fields
 from onrecord.jsonio import UNREADABLE, Json, loads
 from onrecord.record.entry import Entry
+from onrecord.record.kinds import TurnOpened, TurnResumed
 from onrecord.record.leaving import leaving
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
@@ -28,6 +30,10 @@ STRUCTURE = frozenset(
 )
 """Fields of entries that say what is what: ids, kinds and names. They are left, so that what leaves still fits."""
 
+MANIFESTED = (TurnOpened, TurnResumed)
+MOST_MANIFESTS = 64
+
+_MANIFESTS: dict[tuple[int, int], tuple[object, Mapping[str, Any], Mapping[str, Any]]] = {}
 _encode = msgspec.json.encode
 
 
@@ -41,6 +47,13 @@ def _fixed(kind: type[Struct]) -> frozenset[str]:
         # place, so that more is taken out and not less.
         return STRUCTURE
     return STRUCTURE | {field.name for field in fields if get_origin(field.type) is Literal}
+
+
+@cache
+def _looked_at(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
+    """The fields of a type that may hold words, each with whether a text in it is left."""
+    fixed, apart = _fixed(kind), {"manifest"} if kind in MANIFESTED else set[str]()
+    return tuple((name, name in fixed) for name in worded_fields(kind, _fixed) if name not in apart)
 
 
 @cache
@@ -100,16 +113,31 @@ class Redaction(Struct, frozen=True, kw_only=True):
     def __call__(self, entry: Entry) -> Entry:
         """The entry as it may leave: the same one where nothing has to be taken out."""
         entry = leaving(entry)
-        body: object = self._walked(entry.body)
+        held = entry.body
+        body: object = self._walked(held)
+        if isinstance(held, MANIFESTED) and (manifest := self._manifest(held.manifest)) is not held.manifest:
+            body = with_(cast(Any, body), manifest=manifest)
         return entry if body is entry.body else with_(entry, body=body)
 
     def text(self, text: str) -> str:
         """A text as it may leave."""
         if not self.texts:
             return self.word if text else text
-        for pattern in cast(Sequence[re.Pattern[str]], self.patterns):
+        pattern: Any
+        for pattern in self.patterns:
             text = pattern.sub(self._word, text)
         return text
+
+    def _manifest(self, held: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A manifest is the same in every turn of an agent: it is looked at once."""
+        key = (id(self), id(held))
+        seen = _MANIFESTS.get(key)
+        if seen is None or seen[0] is not self or seen[1] is not held:
+            if len(_MANIFESTS) >= MOST_MANIFESTS:
+                _MANIFESTS.clear()
+            # What the key names by id is kept with it, so that no id can come to mean something else.
+            seen = _MANIFESTS[key] = (self, held, self._mapping(held))
+        return seen[2]
 
     @property
     def _members(self) -> re.Pattern[str]:
@@ -125,20 +153,18 @@ class Redaction(Struct, frozen=True, kw_only=True):
         """The value with what it holds redacted; itself when nothing changed."""
         if isinstance(value, str):
             return self._text_of(value)
-        if isinstance(value, (int, float)) or value is None:
+        if isinstance(value, (int, float)) or (not value and not isinstance(value, Struct)):
             return value
+        if isinstance(value, (tuple, list)):
+            return self._items(value)
+        if isinstance(value, Struct):
+            return self._struct(value)
         if isinstance(value, Raw):
             held = loads(bytes(value)) if bytes(value) else None
             new = self._walked(held)
             return value if new is held else Raw(_encode(new))
-        if isinstance(value, Struct):
-            return self._struct(value)
         if isinstance(value, Mapping):
             return self._mapping(value)
-        if isinstance(value, (tuple, list)):
-            items = [self._walked(item) for item in value]
-            same = all(new is old for new, old in zip(items, value, strict=True))
-            return value if same else tuple(items) if isinstance(value, tuple) else items
         if isinstance(value, (bytes, bytearray)):
             return value if self.media else b""
         return value
@@ -156,16 +182,25 @@ class Redaction(Struct, frozen=True, kw_only=True):
         return text if new_text == text else new_text
 
     def _struct(self, value: Struct) -> Struct:
-        changed: dict[str, Any] = {}
-        fixed = _fixed(type(value))
-        for name in value.__struct_fields__:
+        changed: dict[str, Any] | None = None
+        for name, is_fixed in _looked_at(type(value)):
             old = getattr(value, name)
-            if name in fixed and isinstance(old, str):
-                continue
-            new = self._walked(old)
+            if not old or (is_fixed and isinstance(old, str)):
+                continue  # nothing has no words
+            new = self._text_of(old) if type(old) is str else self._walked(old)
             if new is not old:
+                changed = {} if changed is None else changed
                 changed[name] = new
         return with_(value, **changed) if changed else value
+
+    def _items(self, value: tuple[Any, ...] | list[Any]) -> tuple[Any, ...] | list[Any]:
+        items: list[Any] | None = None
+        for place, old in enumerate(value):
+            new = self._text_of(old) if type(old) is str else self._walked(old)
+            if new is not old:
+                items = [*value] if items is None else items
+                items[place] = new
+        return value if items is None else tuple(items) if isinstance(value, tuple) else items
 
     def _mapping(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         new: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Below: what a tool that is an agent has below it, for whoever runs the agent above."""
+"""Tools that are agents: what the turn that calls them has to know of what lies below."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.models.model import ModelCard
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset
 
@@ -17,12 +18,15 @@ Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
 
 
 class Below(Struct, frozen=True):
-    """A trait of tools that are agents: what their features keep has to be forgotten with what their host's do.
+    """A trait of tools that are agents.
 
-    And what their toolsets keep open has to be closed with it.
+    ``forget``: what their features keep has to be forgotten with what their host's do. ``cards`` are the models that
+    they and the agents below them ask, where that is known when they are built, with the agents' names.
+    ``holders``: what their toolsets keep open has to be closed with what their host's do.
     """
 
     forget: tuple[Forget, ...] = ()
+    cards: tuple[tuple[str, ModelCard], ...] = ()
     holders: tuple[SessionToolset, ...] = ()
 
     def check(self, tool: Tool, /) -> None:
