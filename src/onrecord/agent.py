@@ -18,7 +18,7 @@ from onrecord.models.model import Model
 from onrecord.models.names import model_named
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool
-from onrecord.tools.toolset import Toolset
+from onrecord.tools.toolset import Toolset, named_source
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.answer import Typed
 from onrecord.turn.director import Brief, Director, Solo
@@ -270,6 +270,8 @@ def _with_manifest(plan: Plan, spec: AgentSpec, features: Sequence[Feature], mod
         "rounds": spec.rounds,
         "tools": list(plan.tools),
     }
+    if plan.toolsets and plan.holders:
+        manifest["toolsets"] = [named_source(toolset) for toolset in plan.toolsets]
     if names := [f.name for f in flatten(features)]:
         manifest["features"] = names
     for more in plan.manifests:

@@ -56,7 +56,11 @@ def agent_tool(agent: Agent[Any, Any], id: str, description: str, *, concurrency
     return Tool(
         id, handler, description or f"Ask {agent.name}.", parameters=PARAMETERS, check_arguments=True,
         concurrency_safe=concurrency_safe,
-        traits=(Below(forget=agent.plan.forget, expire=agent.plan.expire, cards=_cards(agent.plan)),),
+        traits=(
+            Below(
+                forget=agent.plan.forget, expire=agent.plan.expire, cards=_cards(agent.plan), holders=agent.plan.holders
+            ),
+        ),
     )  # fmt: skip
 
 

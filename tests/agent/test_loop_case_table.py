@@ -75,6 +75,11 @@ COVERED: dict[int, tuple[str, ...]] = {
     49: ("agent/test_loop_cases.py::test_d49_",),
     54: ("agent/test_loop_cases.py::test_d54_",),
     57: ("agent/test_loop_cases.py::test_d57_",),
+    61: (
+        "host/test_toolsets_left.py::test_d61_what",
+        "host/test_toolsets_left.py::test_d61_a_paused",
+        "host/test_toolsets_left.py::test_d61_one",
+    ),
     62: ("turn/test_progress.py::test_d62_",),
     64: ("governance/test_permissions.py::test_e64_",),
     65: ("governance/test_permissions.py::test_e65_",),
@@ -124,7 +129,6 @@ LATER: dict[int, str] = {
     52: "honesty: a result ceiling that refuses instead of cutting",
     55: "honesty: notes about repeated calls",
     56: "honesty: notes about repeated calls",
-    61: "issue 6: teardown of tool sessions",
 }
 
 NO_COUNTERPART: dict[int, str] = {

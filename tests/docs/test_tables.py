@@ -96,7 +96,7 @@ def test_the_table_of_codes_has_all_that_the_source_raises() -> None:
     """Codes beside those of the classes, in the order of the table: by class, then by name."""
     told = quoted(row[0] for row in rows("guides/errors.md", "<!-- table: codes -->"))
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    here = set(re.findall(r'code="([a-z-]+)"', source)) | set(re.findall(r'"(store-[a-z-]+)"', source))
+    here = set(re.findall(r'code="([a-z-]+)"', source)) | set(re.findall(r'"((?:store|mcp)-[a-z-]+)"', source))
     assert set(told) == here - OUTCOMES
     assert told == sorted(told, key=lambda code: (code.startswith("store-"), code))
 

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.integration
 
 MODULES = (
     "__main__", "agent", "cli/main", "conversation/content", "errors", "jsonio", "models/model", "net/transport",
-    "flows/flow", "governance/rules", "honesty/commentary", "host/host", "memory/ports", "prompt/window",
+    "flows/flow", "governance/rules", "honesty/commentary", "host/host", "mcp_bridge/mcp_tools",
+    "memory/ports", "prompt/window",
     "providers/anthropic/client",
     "providers/google/client", "providers/local/client", "providers/offline/client", "providers/openai_chat/client",
     "providers/openai_compatible/vendors", "providers/openai_responses/client", "record/entry", "session/store",

@@ -18,6 +18,7 @@ SHARED = Path(os.environ.get("ONRECORD_SHARED") or TESTS.parent.parent / "shared
 CONFORMANCE = "../src/onrecord/testing/conformance"
 
 COVERED: dict[str, tuple[str, ...]] = {
+    "loop 174": ("mcp_bridge/test_governed.py::test_174_", "mcp_bridge/test_results.py::test_174_"),
     "chat F4": ("host/test_cases.py::test_f4_",),
     "chat F7": ("host/test_cases.py::test_f7_",),
     "chat F8": ("host/test_cases.py::test_f8_",),
@@ -63,8 +64,7 @@ LATER: dict[str, str] = {
     "chat F21": "skills",
     "chat F22": "references to tools in a message",
     "chat F23": "audio transcripts",
-    "loop 173": "MCP",
-    "loop 174": "MCP",
+    "loop 173": "agents as MCP servers: issue of the server",
     "flows H2": "flows",
     "flows H4": "flows: a wake that arrives late is the director's to ignore, as in H9",
     "flows H5": "flows",

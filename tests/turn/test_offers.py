@@ -123,8 +123,10 @@ async def test_the_first_of_two_equal_names_is_offered_and_the_other_noted() -> 
     result = await turn(Agent(model, tools=[mine, Shop(theirs), Shop(tool("b")), Shop(tool("b"))]))
     assert read(model.requests[0])["tools"] == ["a", "b"]
     assert texts(model.requests[1]) == ["mine"]
-    told = "tool {!r} of Shop is hidden by an earlier one"
-    assert {n.text for n in bodies(result, Noted)} == {told.format("a"), told.format("b")}
+    told = "tool {!r} of Shop is hidden by one of {}"
+    assert {n.text for n in bodies(result, Noted)} == {
+        told.format("a", "the agent itself"), told.format("b", "Shop")
+    }  # fmt: skip
 
 
 async def test_a_tool_that_a_later_round_does_not_offer_may_still_be_called() -> None:

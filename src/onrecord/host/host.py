@@ -16,6 +16,7 @@ from onrecord.host.health import Health, health_of
 from onrecord.host.host_stream import HostStream
 from onrecord.host.hot import HotSessions
 from onrecord.host.keeping import Keeping
+from onrecord.host.letting_go import Leaving
 from onrecord.host.live import LiveItem, Place
 from onrecord.host.questions import SPEAKER, Caller, check_audience
 from onrecord.host.running import Asked, Ticket
@@ -64,7 +65,8 @@ class Host(Keeping, Generic[C, O]):
             deliver=deliver, retry=_ladder(retry), turns=turns, lease_s=lease_s, poll_s=poll_s,
             only=None if only is None else named(only),
         )  # fmt: skip
-        self._desk = Desk(self._setup, HotSessions(hot))
+        self._leaving = Leaving(self._setup)
+        self._desk = Desk(self._setup, HotSessions(hot, left=self._leaving.left))
 
     # ---- inputs
 
@@ -178,9 +180,10 @@ class Host(Keeping, Generic[C, O]):
     async def close(self, *, drain_s: float = 30.0) -> None:
         """Takes no more rows, lets running turns end within ``drain_s`` seconds, gives the others back.
 
-        The store stays open: it may serve others. Safe to call twice.
+        The store stays open: it may serve others. What toolsets keep open is closed. Safe to call twice.
         """
         await self._desk.close(drain_s)
+        await self._leaving.close()
 
     async def __aenter__(self) -> Self:
         self._desk.start()

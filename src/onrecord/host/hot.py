@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.session.session import Session
@@ -22,10 +23,13 @@ class HotSessions:
     """Keeps at most ``sessions`` sessions of at most ``messages`` messages together, the latest used.
 
     Nothing here is trusted: a store is asked whether a kept session is still what it holds (``load(known=)``).
+    ``left`` is told of each session that is kept no longer.
     """
 
-    def __init__(self, sessions: int = 256, messages: int = 200_000) -> None:
-        self._limit, self._limit_messages = sessions, messages
+    def __init__(
+        self, sessions: int = 256, messages: int = 200_000, *, left: Callable[[SessionKey], None] | None = None
+    ) -> None:
+        self._limit, self._limit_messages, self._left = sessions, messages, left
         self._kept: OrderedDict[SessionKey, Session] = OrderedDict()
         self._messages = 0
 
@@ -38,18 +42,22 @@ class HotSessions:
 
     def put(self, session: Session) -> None:
         """Keeps this state of the session instead of an older one; the least used ones make room."""
-        self.drop(session.key)
+        self._forget(session.key)
         self._kept[session.key] = session
         self._messages += len(session.conversation.messages)
         while self._kept and (len(self._kept) > self._limit or self._messages > self._limit_messages):
-            _, oldest = self._kept.popitem(last=False)
-            self._messages -= len(oldest.conversation.messages)
+            self.drop(next(iter(self._kept)))
 
     def drop(self, key: SessionKey) -> None:
         """Forgets a session."""
+        if self._forget(key) and self._left is not None:
+            self._left(key)
+
+    def _forget(self, key: SessionKey) -> bool:
         old = self._kept.pop(key, None)
         if old is not None:
             self._messages -= len(old.conversation.messages)
+        return old is not None
 
     def drop_about(self, what: SessionKey | Identity) -> None:
         """Forgets a session with its sub-turns, or all of a person's."""

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from msgspec import Struct, structs
 
-from onrecord.conversation.identity import Identity
+from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ToolInvalid
 from onrecord.jsonio import Json
+from onrecord.record.kinds import Noted
 from onrecord.tools.tool import Tool
 
-__all__ = ("OfferContext", "StaticTools", "Toolset", "gated", "prefixed", "unique_tools")
+__all__ = (
+    "OfferContext",
+    "SessionToolset",
+    "StaticTools",
+    "Toolset",
+    "gated",
+    "holders",
+    "named_source",
+    "prefixed",
+    "unique_tools",
+)
+
+
+def _nowhere(noted: Noted) -> None:
+    """Where notices go when nobody keeps a record."""
 
 
 class OfferContext(Struct, frozen=True, kw_only=True):
-    """For which round tools are asked: ``active`` names the skills in use, ``data`` is the session's."""
+    """For which round tools are asked: ``active`` names the skills in use, ``data`` is the session's.
+
+    ``session`` is the session of the turn, for a sub-agent that of the turn above it. ``note`` files what a source has
+    to say about its tools, such as one that it leaves out: it goes on the record, and no model reads it.
+    """
 
     turn: str
     round: int
+    session: SessionKey | None = None
+    note: Callable[[Noted], object] = _nowhere
     identity: Identity | None = None
     context: object = None
     data: Mapping[str, Json] = {}
@@ -31,6 +52,23 @@ class Toolset(Protocol):
 
     async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
         """The tools offered in this round. What it raises ends the turn as a failed feature."""
+        ...
+
+
+class SessionToolset(Toolset, Protocol):
+    """A toolset that keeps something open, such as a connection for each session.
+
+    A host tells it when a session is no longer kept ready, and when the host closes; each has five seconds, then the
+    host goes on without it. Both may come while a tool of it runs, and it may be consulted again afterwards. A turn
+    that ends or pauses is no reason: neither is called for it.
+    """
+
+    async def leave(self, session: SessionKey, /) -> None:
+        """Lets go of what it keeps for this session and for sub-agents below it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Lets go of everything."""
         ...
 
 
@@ -79,21 +117,47 @@ def _as_toolset(inner: Toolset | Sequence[Tool]) -> Toolset:
     return StaticTools(inner) if isinstance(inner, Sequence) else inner
 
 
+def holders(toolsets: Sequence[Toolset]) -> tuple[SessionToolset, ...]:
+    """Those of the toolsets, and of what is wrapped in them, that keep something open; each once."""
+    found: list[SessionToolset] = []
+    for toolset in toolsets:
+        source = _unwrapped(toolset)
+        if callable(getattr(source, "leave", None)) and callable(getattr(source, "aclose", None)):
+            holder = cast(SessionToolset, source)
+            if all(holder is not known for known in found):
+                found.append(holder)
+    return tuple(found)
+
+
+def named_source(toolset: Toolset) -> str:
+    """What the record calls a toolset: its ``name``, where it has one, beside its class."""
+    source = _unwrapped(toolset)
+    name: object = getattr(source, "name", "")
+    kind = type(source if name else toolset).__name__
+    return f"{kind} {name!r}" if isinstance(name, str) and name else kind
+
+
+def _unwrapped(toolset: object) -> object:
+    while isinstance(toolset, (_Gated, _Prefixed)):
+        toolset = toolset.inner
+    return toolset
+
+
 class _Gated:
     def __init__(self, inner: Toolset, only_if: Callable[[str, OfferContext], bool]) -> None:
-        self._inner, self._only_if = inner, only_if
+        self.inner, self._only_if = inner, only_if
 
     async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
-        return tuple(tool for tool in await self._inner.tools(ctx) if self._only_if(tool.id, ctx))
+        return tuple(tool for tool in await self.inner.tools(ctx) if self._only_if(tool.id, ctx))
 
 
 class _Prefixed:
     def __init__(self, inner: Toolset, prefix: str) -> None:
-        self._inner, self._prefix = inner, prefix
+        self.inner, self._prefix = inner, prefix
         self._renamed: dict[str, tuple[Tool, Tool]] = {}
 
     async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
-        return tuple(self._rename(tool) for tool in await self._inner.tools(ctx))
+        return tuple(self._rename(tool) for tool in await self.inner.tools(ctx))
 
     def _rename(self, tool: Tool) -> Tool:
         # The same tool stays the same object from round to round, so that whatever is cached for it holds.

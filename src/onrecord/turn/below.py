@@ -11,6 +11,7 @@ from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.models.model import ModelCard
 from onrecord.session.erasure import Retention
 from onrecord.tools.tool import Tool
+from onrecord.tools.toolset import SessionToolset
 
 __all__ = ("Below", "Expire", "Forget")
 
@@ -26,11 +27,13 @@ class Below(Struct, frozen=True):
 
     ``forget``, ``expire``: what their features keep has to go with what their host's do. ``cards`` are the models that
     they and the agents below them ask, where that is known when they are built, with the agents' names.
+    ``holders``: what their toolsets keep open has to be closed with what their host's do.
     """
 
     forget: tuple[Forget, ...] = ()
     expire: tuple[Expire, ...] = ()
     cards: tuple[tuple[str, ModelCard], ...] = ()
+    holders: tuple[SessionToolset, ...] = ()
 
     def check(self, tool: Tool, /) -> None:
         """It may stand on any tool."""

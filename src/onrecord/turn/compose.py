@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.messages import ContextMessage
 from onrecord.errors import FeatureFailed, ModelError, OnrecordError
 from onrecord.jsonio import is_json
@@ -26,7 +27,7 @@ from onrecord.models.request import (
 )
 from onrecord.record.kinds import Noted
 from onrecord.tools.tool import Tool
-from onrecord.tools.toolset import OfferContext
+from onrecord.tools.toolset import OfferContext, named_source
 from onrecord.turn.above import stop_above
 from onrecord.turn.contained import fail
 from onrecord.turn.instruction import Instruction
@@ -110,13 +111,16 @@ async def offered(
     toolsets = turn.plan.toolsets
     if not toolsets or allowed == ():
         return static
+    key, above = turn.session.key, turn.session.parent
+    root = key if above is None else SessionKey(above, tenant=key.tenant)
     context = OfferContext(
-        turn=turn.id, round=number, identity=turn.session.owner, context=turn.context, data=turn.working.data,
+        turn=turn.id, round=number, session=root, note=turn.note,
+        identity=turn.session.owner, context=turn.context, data=turn.working.data,
         active=frozenset().union(*(names(turn) for names in turn.plan.active)),
     )  # fmt: skip
-    names, more = {o.tool.id for o in static}, list(static)
+    names, more = dict.fromkeys((o.tool.id for o in static), "the agent itself"), list(static)
     for toolset in toolsets:
-        label = type(toolset).__name__
+        label = named_source(toolset)
         try:
             tools = tuple(await toolset.tools(context))
         except BaseException as error:  # noqa: BLE001 - `fail` lets through what ends the take
@@ -127,9 +131,9 @@ async def offered(
             if allowed is not None and tool.id not in allowed:
                 continue
             if tool.id in names:
-                turn.note(Noted(by="offers", text=f"tool {tool.id!r} of {label} is hidden by an earlier one"))
+                turn.note(Noted(by="offers", text=f"tool {tool.id!r} of {label} is hidden by one of {names[tool.id]}"))
                 continue
-            names.add(tool.id)
+            names[tool.id] = label
             more.append(offer_of(tool))
     return tuple(more)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
-from onrecord.tools.tool import Tool
 from onrecord.turn.below import Below, Expire, Forget
 from onrecord.turn.moments import Hooks
 
@@ -15,10 +14,9 @@ G = TypeVar("G", Forget, Expire)
 
 
 def letting_go(
-    mounted: Sequence[tuple[str, Hooks]], tools: Iterable[Tool]
+    mounted: Sequence[tuple[str, Hooks]], below: Sequence[Below]
 ) -> tuple[tuple[Forget, ...], tuple[Expire, ...]]:
-    """How the features of an agent let go, then those of the agents among its tools."""
-    below = [trait for tool in tools for trait in tool.traits if isinstance(trait, Below)]
+    """How the features of an agent let go, then those of the agents below it."""
     forget: list[Forget] = [(name, h.forget) for name, h in mounted if h.forget is not None]
     expire: list[Expire] = [(name, h.expire) for name, h in mounted if h.expire is not None]
     return (

@@ -15,7 +15,7 @@ from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
-from onrecord.tools.toolset import Toolset
+from onrecord.tools.toolset import SessionToolset, Toolset, holders
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.below import Expire, Forget
 from onrecord.turn.conflicts import check_instructions, check_single
@@ -85,6 +85,7 @@ class Plan:
         self.spec, self.model, self.instructions, self.director = spec, model, instructions, director
         self.tools: dict[str, Tool] = {}
         self.toolsets: tuple[Toolset, ...] = ()
+        self.holders: tuple[SessionToolset, ...] = ()  # those that keep something open, sub-agents' too
         self.on: dict[Moment, tuple[Mounted, ...]] = {}
         self.before_gates: tuple[Mounted, ...] = ()
         self.behind_gates: tuple[Mounted, ...] = ()
@@ -358,4 +359,6 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.guards = tuple((name, h.guard) for name, h in mounted if h.guard is not None)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
-    plan.forget, plan.expire = letting_go(mounted, plan.tools.values())
+    below = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
+    plan.holders = holders((*plan.toolsets, *(one for trait in below for one in trait.holders)))
+    plan.forget, plan.expire = letting_go(mounted, below)
