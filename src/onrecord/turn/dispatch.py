@@ -17,7 +17,7 @@ from onrecord.jsonio import Json, is_json, own
 from onrecord.record.kinds import RoundSettled, ToolStarted
 from onrecord.session.codec import dumps_session
 from onrecord.tools.tool import Tool
-from onrecord.turn.before_call import Asker, Refused, run_again, run_before
+from onrecord.turn.before_call import Asker, Refused, run_again, run_before, same_args
 from onrecord.turn.call import (
     Handled,
     effect_key,
@@ -155,11 +155,9 @@ async def _admit(
         return_call(turn, call, round_id, got.status, (Text(got.text),), cause)
         return None
     if isinstance(got, Asker):
-        if got.args != call.args:
+        if not same_args(got.args, call.args):
             _set_args(turn, round_id, call.id, got.args)
-        asking = Asking(
-            ask=got.ask, by=got.by, place=f"before/{got.mark}", call=call.id, tool=tool, audience="approver"
-        )
+        asking = Asking(ask=got.ask, by=got.by, place=got.place, call=call.id, tool=tool, audience="approver")
         return _or_denied(turn, round_id, call, asking, cause)
     turn.check_interrupted()
     if not is_json(got.args):

@@ -10,6 +10,7 @@ from onrecord.conversation.messages import ToolCall
 from onrecord.errors import UsageError
 from onrecord.record.kinds import Pending
 from onrecord.tools.tool import ToolResult
+from onrecord.turn.before_call import BEFORE, CHECKED
 from onrecord.turn.call import Handled, effect_key, error_text, finish_call, place_of, return_call
 from onrecord.turn.call_context import answer_name, answers_to
 from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
@@ -65,7 +66,7 @@ async def _go_on(
     turn: Turn, batch: Batch, round_id: str, call: ToolCall, kind: str, by: str, answer: Answered
 ) -> Question | None:
     cause, asking = turn.cause or 0, None
-    if kind == "before":
+    if kind in (BEFORE, CHECKED):
         if not any(h.mark == by for h in turn.plan.on["before_tool"]):
             raise _refused(_gone("rule", by))
         if answer.approved is not True:
@@ -73,7 +74,7 @@ async def _go_on(
             file_verdict(turn, "before_tool", by, "deny", why, call=call.id, where=place_of(call))
             return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
             return None
-        asking = await resume_call(turn, batch, round_id, call, behind=by, cause=cause)
+        asking = await resume_call(turn, batch, round_id, call, behind=f"{kind}/{by}", cause=cause)
     elif kind == "result" and answer.approved is False and answer.value is None:
         return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
     elif kind == "result":
@@ -106,7 +107,7 @@ def settle_paused(turn: Turn) -> None:
         if (
             call.status == "asked"
             and call.id == pending.question.call
-            and pending.place.partition("/")[0] not in {"reply", "before", "result"}
+            and pending.place.partition("/")[0] not in {"reply", BEFORE, CHECKED, "result"}
         ):
             text = error_text("Cancelled: the turn ended while this waited for an answer, so its outcome is unknown.")
             return_call(turn, call, held, "cancelled", (Text(text),), turn.cause)
