@@ -1,4 +1,4 @@
-"""What permissions let pass is what runs, whatever rules make of the arguments on the way, and however often it waits."""
+"""What permissions let pass is what runs, whatever rules make of the arguments, and however often the call waits."""
 
 from __future__ import annotations
 

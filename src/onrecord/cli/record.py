@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, FAILED, OK, Wrong, aside
+from onrecord.cli.leaving import add_leaving, leaves_of, named_agent
 
 if TYPE_CHECKING:
     from onrecord.cli.sources import Held
@@ -63,6 +64,7 @@ def _show(kinds: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="JSON lines instead of text")
     parser.add_argument("--full", action="store_true", help="long texts are not cut")
     parser.add_argument("--turns", metavar="N", type=_count, help="only the last N turns")
+    add_leaving(parser)
     parser.set_defaults(run=show, parser=parser)
 
 
@@ -78,6 +80,7 @@ def _why(kinds: Any, shared: argparse.ArgumentParser) -> None:
         "which", metavar="SEQ|last", nargs="?", help="the number of an entry, or 'last' for the last answer (last)"
     )
     parser.add_argument("--full", action="store_true", help="long texts are not cut")
+    add_leaving(parser)
     parser.set_defaults(run=why, parser=parser)
 
 
@@ -86,14 +89,17 @@ def _export(kinds: Any, shared: argparse.ArgumentParser) -> None:
         kinds, shared, "export", "a session's record as a file that verifies by itself",
         "JSON lines: a header, then one entry a line, each sealed to the one before it. All digests are made anew\n"
         "with a key of this file, so that it can be given away: none of the store's digests is in it.\n"
+        "What is redacted is not in it either, and what is left verifies all the same.\n"
         "A file is written whole or not at all, and only an earlier export is written over.",
         "  onrecord record export talk.db ana -o ana.jsonl\n"
         "  onrecord record export talk.db ana | gzip > ana.jsonl.gz\n"
+        "  onrecord record export talk.db ana --redact '\\d{4} \\d{4}' --redact-name card -o ana.jsonl\n"
         "  gunzip -c ana.jsonl.gz | onrecord record verify /dev/stdin",
     )  # fmt: skip
     # Two arguments, since Python versions write an option with two names in different ways.
     parser.add_argument("--output", metavar="FILE", help="where to write it (standard output); -o FILE for short")
     parser.add_argument("-o", dest="output", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    add_leaving(parser)
     parser.set_defaults(run=export, parser=parser)
 
 
@@ -134,7 +140,8 @@ def show(args: argparse.Namespace) -> int:
             for text in session_lines(args.source, sessions, screen):
                 screen.drawn(text)
         return OK
-    found = held(args.source, args.session, tenant=args.tenant)
+    agent = named_agent(args)
+    found = held(args.source, args.session, tenant=args.tenant, agent=agent).leaving(leaves_of(args, agent))
     entries = found.entries
     if args.turns is not None:
         last = set(list(dict.fromkeys(entry.turn for entry in entries))[-args.turns :])
@@ -162,7 +169,8 @@ def why(args: argparse.Namespace) -> int:
     which = which or "last"
     if which != "last" and not which.isdecimal():
         raise Wrong(f"{which!r} is no entry", hint="give a number as record show prints it, or 'last'")
-    found, screen = held(args.source, session, tenant=args.tenant), Screen()
+    agent, screen = named_agent(args), Screen()
+    found = held(args.source, session, tenant=args.tenant, agent=agent).leaving(leaves_of(args, agent))
     record = found.record()
     seq = last_answer(record) if which == "last" else int(which)
     if seq is None:
@@ -180,10 +188,11 @@ def export(args: argparse.Namespace) -> int:
     from onrecord.cli.sources import held
     from onrecord.cli.terminal import plural
 
-    found = held(args.source, args.session, tenant=args.tenant)
+    agent = named_agent(args)
+    found = held(args.source, args.session, tenant=args.tenant, agent=agent)
     if found.session is None:
         raise Wrong(f"{args.source!r} is no store", hint="a record file is exported already: copy it")
-    lines = list(exported(found.session, found.entries, found.codec))
+    lines = list(exported(found.session, found.entries, found.codec, leaves_of(args, agent)))
     if args.output is None or args.output == "-":
         sys.stdout.flush()
         sys.stdout.buffer.writelines(lines)

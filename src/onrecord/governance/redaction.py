@@ -14,7 +14,8 @@ from msgspec.structs import replace as with_
 
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import UNREADABLE, Json, loads
-from onrecord.record.entry import Entry
+from onrecord.record.entry import Entry, UnknownBody
+from onrecord.record.kinds import ToolStarted, TurnPaused
 from onrecord.record.leaving import leaving
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
@@ -52,6 +53,19 @@ def _members(names: frozenset[str]) -> re.Pattern[str]:
     named = "|".join(re.escape(name) for name in sorted(names))
     value = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[{].*|[^\s",\]}]+'
     return re.compile(rf'("(?:{named})"\s*:\s*)(?:{value})', re.IGNORECASE | re.DOTALL)
+
+
+_DIGEST = re.compile(r"[0-9a-f]{24}(?=/|\Z)")
+
+
+def _unguessable(body: object) -> object:
+    """Without the digests in keys of effects: who knows the turn's id could try out what was redacted."""
+    if isinstance(body, ToolStarted):
+        return with_(body, key=_DIGEST.sub("-", body.key))
+    if isinstance(body, TurnPaused) and body.pending.done:
+        done = {_DIGEST.sub(f"-{place}", name): held for place, (name, held) in enumerate(body.pending.done.items())}
+        return with_(body, pending=with_(body.pending, done=done))
+    return body
 
 
 class Redaction(Struct, frozen=True, kw_only=True):
@@ -100,8 +114,9 @@ class Redaction(Struct, frozen=True, kw_only=True):
     def __call__(self, entry: Entry) -> Entry:
         """The entry as it may leave: the same one where nothing has to be taken out."""
         entry = leaving(entry)
-        body: object = self._walked(entry.body)
-        return entry if body is entry.body else with_(entry, body=body)
+        held: object = entry.body
+        body: object = self._unknown(held) if isinstance(held, UnknownBody) else self._walked(held)
+        return entry if body is held else with_(entry, body=_unguessable(body))
 
     def text(self, text: str) -> str:
         """A text as it may leave."""
@@ -110,6 +125,12 @@ class Redaction(Struct, frozen=True, kw_only=True):
         for pattern in cast(Sequence[re.Pattern[str]], self.patterns):
             text = pattern.sub(self._word, text)
         return text
+
+    def _unknown(self, body: UnknownBody) -> UnknownBody:
+        """A body that nothing here declares: all of it is looked at, but for what kind it is."""
+        told = {name: held for name, held in loads(bytes(body.raw)).items() if name != "kind"}
+        new = self._mapping(told)
+        return body if new is told else with_(body, raw=Raw(_encode({"kind": body.was, **new})))
 
     @property
     def _members(self) -> re.Pattern[str]:

@@ -24,7 +24,7 @@ from onrecord.turn.verdicts import file_verdict
 __all__ = ("BEFORE", "CHECKED", "Asker", "Refused", "run_again", "run_before", "same_args")
 
 BEFORE, CHECKED = "before", "checked"
-"""How places begin where a call waits for an answer: behind a hook, or behind its second look at rewritten arguments."""
+"""How places begin where a call waits for an answer: behind a hook, or behind its second look at the arguments."""
 
 _SLOTS = SLOTS["before_tool"]
 _PERMISSION, _ARGUMENTS, _CREDENTIALS = _SLOTS["PERMISSION"], _SLOTS["ARGUMENTS"], _SLOTS["CREDENTIALS"]
