@@ -20,7 +20,7 @@ from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext, Validity
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks
 from onrecord.turn.turn import Turn
-from tests.turn.acting import Named, bodies, keeping, results, texts, tool, turn, verdicts
+from tests.turn.acting import Named, keeping, results, texts, tool, turn, verdicts
 from tests.turn.pausing.asking import answered, checked, open_question
 
 pytestmark = pytest.mark.unit

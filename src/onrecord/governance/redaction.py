@@ -12,10 +12,23 @@ from msgspec import Raw, Struct
 from msgspec.structs import force_setattr
 from msgspec.structs import replace as with_
 
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Said
+from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import UNREADABLE, Json, loads
 from onrecord.record.entry import Entry, UnknownBody
-from onrecord.record.kinds import ToolStarted, TurnPaused
+from onrecord.record.kinds import (
+    LeftMark,
+    Pending,
+    Receipt,
+    SpanMark,
+    ToolStarted,
+    TurnInterrupted,
+    TurnOpened,
+    TurnPaused,
+    TurnResumed,
+)
 from onrecord.record.leaving import leaving
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
@@ -29,6 +42,20 @@ STRUCTURE = frozenset(
 )
 """Fields of entries that say what is what: ids, kinds and names. They are left, so that what leaves still fits."""
 
+OF_ITS_OWN: Mapping[type[Struct], frozenset[str]] = {
+    Receipt: frozenset({"carries", "offers", "shape", "choice"}),
+    SpanMark: frozenset({"chain"}),
+    LeftMark: frozenset({"what"}),
+    Pending: frozenset({"output"}),
+    TurnOpened: frozenset({"input_key", "drops"}),
+    TurnResumed: frozenset({"input_key"}),
+    TurnInterrupted: frozenset({"cause"}),
+    Said: frozenset({"reply_to"}),
+    Wake: frozenset({"replaces"}),
+    SessionKey: frozenset({"tenant"}),
+}
+"""The same of single types: digests and ids, by names that elsewhere are those of texts."""
+
 _encode = msgspec.json.encode
 
 
@@ -41,7 +68,11 @@ def _fixed(kind: type[Struct]) -> frozenset[str]:
         # A feature's own type whose annotations name what is not there at run time: nothing more of it is left in
         # place, so that more is taken out and not less.
         return STRUCTURE
-    return STRUCTURE | {field.name for field in fields if get_origin(field.type) is Literal}
+    return (
+        STRUCTURE
+        | OF_ITS_OWN.get(kind, frozenset())
+        | {field.name for field in fields if get_origin(field.type) is Literal}
+    )
 
 
 @cache
