@@ -87,7 +87,8 @@ def test_without_a_database_a_name_is_taken_as_it_is(monkeypatch: pytest.MonkeyP
     assert time_formats._zone_problem.__wrapped__("PST") == "not-a-zone"
 
 
-NAIVE = st.datetimes(datetime.min + timedelta(days=2), datetime.max - timedelta(days=2))
+LOW, HIGH = (datetime(year, 1, 1, tzinfo=UTC).replace(tzinfo=None) for year in (2, 9998))
+NAIVE = st.datetimes(LOW, HIGH)
 
 
 @given(

@@ -29,6 +29,7 @@ from onrecord.turn.call import (
 )
 from onrecord.turn.call_context import CallContext
 from onrecord.turn.director import Scope
+from onrecord.turn.lent import left_by, without_lent
 from onrecord.turn.pause import Asking, can_ask, pause
 from onrecord.turn.turn import Turn
 
@@ -239,12 +240,15 @@ async def _together(turn: Turn, ready: list[_Ready]) -> list[Handled | None]:
 
 async def _finish(turn: Turn, batch: Batch, round_id: str, each: _Ready, handled: Handled) -> Asking | None:
     context = each.context
+    handled, patch = left_by(turn, each.call, handled, context.patch)
     if handled.ask is not None:
         return _asked(turn, round_id, each, handled.ask, unwound=handled.unwound)
-    batch.data.update(context.patch)
+    batch.data.update(patch)
     batch.data.update(handled.result.data or {})
     cause = await finish_call(turn, each.tool, each.call, handled, round_id, each.started)
-    turn.values[each.call.id] = (handled.result, handled.text)
+    turn.values[each.call.id] = (
+        without_lent(turn, (handled.result, handled.text)) if turn.lent else (handled.result, handled.text)
+    )
     turn.cause = cause
     return None
 
