@@ -48,7 +48,7 @@ from onrecord.record.kinds import (
 from onrecord.record.record import Entries
 from onrecord.session.session import Session, resumed
 from onrecord.turn import watching
-from onrecord.turn.answering import answer_of
+from onrecord.turn.answering import answer_of, check_answer
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.effects import Effects
 from onrecord.turn.ending import end, nothing
@@ -284,6 +284,8 @@ async def _reopen(turn: Turn, answer: Answered, order: Order) -> None:
     except (MessageDenied, asyncio.CancelledError):
         turn.note(resumed)
         raise
+    if turn.resuming is not None and isinstance(order.input, Answered) and turn.answer is not answer:
+        check_answer(turn.resuming.question, turn.answer)  # what a rule made of it must still be one
     turn.cause = turn.note(replace(resumed, answer=turn.answer)).n
     question = None if turn.resuming is None else turn.resuming.question
     if question is not None and question.expires is not None and not isinstance(order.input, Woke):
