@@ -159,6 +159,39 @@ async def test_a_second_look_asks_each_check_once() -> None:
     assert looked == [("one", 1), ("two", 1), ("one", 2), ("one", 2), ("two", 2), ("one", 2), ("two", 2)]
 
 
+async def test_a_check_that_rewrites_by_itself_is_not_asked_again() -> None:
+    """What it left is what it let pass."""
+    looked: list[Json] = []
+
+    async def stamps(turn: Turn, held: ToolCall) -> Allow[Mapping[str, Json]]:
+        looked.append(held.args["n"])
+        return Allow({**held.args, "tenant": "hotel"}, "stamped")
+
+    first = Named("first", Hooks(before_tool=stamps, order={"before_tool": SLOTS["before_tool"]["PERMISSION"]}))
+    await turn(paying(tool("pay"), first))
+    assert looked == [1]
+
+
+async def test_a_second_look_that_was_answered_is_over() -> None:
+    """Whoever asks behind it does not bring it back: a check-in, and the tool itself."""
+    ran: list[Any] = []
+
+    async def pays(args: Mapping[str, Json], ctx: ToolContext[Any]) -> str:
+        await ctx.ask(Ask("Really?"))
+        ran.append(args["n"])
+        return "paid"
+
+    policy = Policy(name="sure", tools=("pay",), then="ask")
+    pay = tool("pay", pays, traits=(NeedsCheckIn(),))
+    agent = paying(pay, Permissions(policies=[policy]), raises_to(2))
+    at, asked = await turn(agent), list[str]()
+    while at.status == "paused":
+        question = open_question(at)
+        asked.append(question.by)
+        at = await answered(agent, at, **({"approved": True} if question.decision else {"value": "yes"}))
+    assert (asked, ran) == (["permissions", "permissions", "check-in", "pay"], [2])
+
+
 @pytest.mark.parametrize("then", ["deny", "raise"])
 async def test_what_it_asked_about_itself_may_be_revoked_too(then: str) -> None:
     """An approval answers the question; whether it may still be done is looked at when it comes."""

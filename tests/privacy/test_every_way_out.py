@@ -183,15 +183,17 @@ async def kept(tmp_path: Path) -> Path:
 
 WAYS = [
     ("record", "show"), ("record", "show", "--full"), ("record", "show", "--json"), ("record", "why"),
-    ("record", "why", "--full"), ("record", "export"),
+    ("record", "why", "--full"), ("record", "export"), ("replay",),
+    ("replay", "--at", "20"), ("replay", "--at", "20", "--json"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", [BY_OPTION, BY_AGENT], ids=["options", "agent"])
 def test_the_command_line(kept: Path, ran: Ran, options: tuple[str, ...]) -> None:
     """Shown, explained and exported; without a redaction the canary is there, so that these tests can fail."""
-    for group, command, *more in WAYS:
-        clean(f"{group} {command} {more}", ran(group, command, kept, "ana", *more, *options))
+    for way in WAYS:
+        command = tuple(word for word in way if word in {"record", "show", "why", "export", "replay"})
+        clean(" ".join(way), ran(*command, kept, "ana", *way[len(command) :], *options))
     assert CANARY in ran("record", "show", kept, "ana", "--json")
     for command in (("show", "--json"), ("export",)):
         told = ran("record", command[0], kept, "ana", *command[1:])
@@ -211,5 +213,5 @@ def test_a_redacted_export_verifies(kept: Path, ran: Ran, options: tuple[str, ..
     assert told.endswith("verified\n")
     assert "redacted when it was exported" in told
     assert "3 requests rebuilt, every digest proved" in told
-    for command in ("show", "why"):
-        clean(f"{command} of an export", ran("record", command, target))
+    for command in (("record", "show"), ("record", "why"), ("replay",)):
+        clean(f"{command} of an export", ran(*command, target))

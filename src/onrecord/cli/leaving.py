@@ -16,7 +16,7 @@ def add_leaving(parser: argparse.ArgumentParser) -> None:
     """The options of commands that show entries."""
     parser.add_argument(
         "--agent", metavar="MODULE:AGENT",
-        help="the agent: its Redaction says what is shown, and its features can read their entries",
+        help="the agent: its Redaction says what is shown, and its features know their entries and states",
     )  # fmt: skip
     parser.add_argument(
         "--redact", metavar="PATTERN", action="append", default=[],

@@ -48,9 +48,10 @@ class Held(Struct, frozen=True, kw_only=True):
 
     def record(self) -> Record[Session]:
         """The entries as a record that can be folded. RecordInvalid names the entry that does not fold."""
-        return Record(self.entries, self._folded)
+        return Record(self.entries, self.folded)
 
-    def _folded(self, entries: Sequence[Entry]) -> Session:
+    def folded(self, entries: Sequence[Entry]) -> Session:
+        """The session that entries fold to. RecordInvalid names the entry that does not fold."""
         session = Session(key=self.key, digest_key=self.digest_key)
         for one in walk(session, entries, self.folds):
             session = one.session or session
