@@ -11,16 +11,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from onrecord.agent import Agent
-from onrecord.conversation.inputs import Ask, approved, declined
+from onrecord.conversation.inputs import Answered, Ask, approved, declined
 from onrecord.conversation.messages import ToolCall
-from onrecord.governance import Asked, NeedsCheckIn, Permissions, Policy, before_tool
+from onrecord.errors import MessageDenied, UsageError
+from onrecord.governance import Asked, NeedsCheckIn, Permissions, Policy, before_tool, on_input
 from onrecord.jsonio import Json
+from onrecord.record.kinds import ToolReturned
 from onrecord.session import pack, unpack
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext, Validity
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks
 from onrecord.turn.turn import Turn
-from tests.turn.acting import Named, keeping, results, texts, tool, turn, verdicts
+from tests.turn.acting import Named, bodies, keeping, results, texts, tool, turn, verdicts
 from tests.turn.pausing.asking import answered, checked, open_question
 
 pytestmark = pytest.mark.unit
@@ -75,6 +77,9 @@ async def test_a_person_is_asked_about_what_will_run() -> None:
     agent = paying(pay, *features)
     first = await turn(agent)
     second = await answered(agent, first, approved=True)
+    for words in ({"value": "yes"}, {"approved": None, "note": "yes"}):
+        with pytest.raises(UsageError, match="takes a decision"):
+            await answered(agent, second, **words)
     assert (open_question(first).key != open_question(second).key, ran) == (True, [])
     done = await answered(agent, second, approved=True)
     assert (ran, done.text) == ([2], "Done.")
@@ -157,6 +162,32 @@ async def test_a_second_look_asks_each_check_once() -> None:
         at = await answered(agent, at, approved=True)
     assert (asked, ran) == (["one", "two"], [2])
     assert looked == [("one", 1), ("two", 1), ("one", 2), ("one", 2), ("two", 2), ("one", 2), ("two", 2)]
+
+
+async def test_a_call_whose_answer_is_denied_behind_a_second_look_did_not_run() -> None:
+    """Nothing is uncertain about it: it waited before its handler."""
+    policy = Policy(name="two", tools=("pay",), args={"n": 2}, then="ask")
+    strict = on_input(lambda _, given: Deny("not you") if isinstance(given, Answered) else ALLOW)
+    agent = paying(tool("pay"), Permissions(policies=[policy]), raises_to(2), strict)
+    paused = await turn(agent)
+    with pytest.raises(MessageDenied) as refused:
+        await answered(agent, paused, approved=True)
+    assert refused.value.result is not None
+    assert [body.status for body in bodies(refused.value.result, ToolReturned)] == ["not_run"]
+
+
+async def test_arguments_are_told_apart_to_the_letter() -> None:
+    """A handler that asks in its middle runs again with what a rule made of them, and not with what is equal to it."""
+    seen: list[Any] = []
+
+    async def pays(args: Mapping[str, Json], ctx: ToolContext[Any]) -> str:
+        seen.append(args["n"])
+        await ctx.ask(Ask("Really?"))
+        return "paid"
+
+    agent = paying(tool("pay", pays), before_tool(lambda *_: Allow({"n": True}, "as a boolean")))
+    await answered(agent, await turn(agent), value="yes")
+    assert [type(n) for n in seen] == [bool, bool]
 
 
 async def test_a_check_that_rewrites_by_itself_is_not_asked_again() -> None:

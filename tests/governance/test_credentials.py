@@ -112,6 +112,15 @@ async def test_what_has_no_secret_in_it_is_not_touched() -> None:
         assert bodies(result, Noted) == []
 
 
+async def test_a_secret_with_odd_letters_is_found_as_json_writes_it() -> None:
+    """Inside a result that is an object, quotes and backslashes of a secret are escaped."""
+    secret = 'sk-"canary\\\n-51c9'
+    handler = lambda _, ctx: {"used": credential(ctx).secret, "more": [f"Bearer {credential(ctx).secret}"]}  # noqa: E731
+    model = ScriptedModel([call("book")], "x")
+    await turn(Agent(model, tools=[calling(handler)], features=[Credentials(Vault(Credential(secret)))]))
+    assert texts(model.requests[1]) == ['{"used":"[credential]","more":["Bearer [credential]"]}']
+
+
 async def test_consent_is_asked_of_the_person_and_the_address_is_theirs_alone() -> None:
     """Approved, the source is asked again, and the call runs once."""
     vault = Vault(Consent(url=URL, session="c1"), Credential(SECRET))

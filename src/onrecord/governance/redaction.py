@@ -16,7 +16,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ConfigurationError
-from onrecord.jsonio import UNREADABLE, Json, loads
+from onrecord.jsonio import UNREADABLE, Json, loads, writable
 from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.kinds import (
     LeftMark,
@@ -97,6 +97,14 @@ def _unguessable(body: object) -> object:
         done = {_DIGEST.sub(f"-{place}", name): held for place, (name, held) in enumerate(body.pending.done.items())}
         return with_(body, pending=with_(body.pending, done=done))
     return body
+
+
+_escape = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
+def _unescaped(text: str) -> str:
+    """The text with the characters that JSON wrote by their numbers."""
+    return writable(_escape.sub(lambda found: chr(int(found[1], 16)), text))
 
 
 class Redaction(Struct, frozen=True, kw_only=True):
@@ -196,12 +204,14 @@ class Redaction(Struct, frozen=True, kw_only=True):
         return value
 
     def _text_of(self, text: str) -> str:
-        """A text, or JSON in a text, whose members may have to go by their names."""
-        if self.names and text[:1] in ("{", "[") and any(name in text.casefold() for name in self.names):
+        """A text, or JSON in a text, whose members may have to go by their names, and whose words may be escaped."""
+        if text.lstrip()[:1] in ("{", "[") and ("\\" in text or any(name in text.casefold() for name in self.names)):
             try:
                 held = loads(text.encode())
             except UNREADABLE:  # not JSON, or JSON that was cut short: then the names still stand before their values
-                return self.text(self._members.sub(self._member, text))
+                plain = _unescaped(text)
+                left = self.text(self._members.sub(self._member, plain) if self.names else plain)
+                return text if left == plain else left
             new = self._walked(held)
             return text if new is held else _encode(new).decode()
         new_text = self.text(text)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.messages import ToolCall
-from onrecord.jsonio import Json
+from onrecord.jsonio import Json, dumps
 from onrecord.record.kinds import Noted
 from onrecord.turn.call import Handled, place_of
 from onrecord.turn.turn import Turn
@@ -36,6 +36,7 @@ def without_lent(turn: Turn, value: Any) -> Any:
     """
     lent = cast("Mapping[str, Mapping[str, Lent]]", turn.lent)
     secrets = {one.secret for held in lent.values() for one in held.values() if len(one.secret) >= SHORTEST}
+    secrets |= {dumps(secret).decode()[1:-1] for secret in secrets}  # as JSON writes it, inside a result
     return _without(value, sorted(secrets, key=len, reverse=True)) if secrets else value
 
 
