@@ -18,6 +18,7 @@ from onrecord.cli.timeline import turn_lines
 from onrecord.cli.why import why_lines
 from onrecord.governance.rules import on_output
 from onrecord.honesty.slices import last_answer
+from onrecord.memory import Corpus, Document, Retrieve
 from onrecord.record.entry import kind_of
 from onrecord.record.record import Record
 from onrecord.stores.sqlite import SqliteStore
@@ -142,6 +143,17 @@ def test_why_takes_last_a_number_or_nothing(store: Path, cli: Cli, exported: Pat
     assert cli("record", "why", exported, "last").out == last
     assert cli("record", "why", exported).out == last
     assert cli("record", "why", exported, "1").out.startswith("Why turn.input (1)")
+
+
+async def test_why_tells_what_a_request_showed_besides_the_conversation() -> None:
+    """What a memory, documents or a window put in is quoted under its writer, and is no unit of the history."""
+    corpus = await Corpus.of([Document("house.md", "Refunds take ten days.")])
+    agent: Agent[Any, Any] = Agent(ScriptedModel("Ten days."), features=[Retrieve(corpus)])
+    result = await agent.turn("How long do refunds take?")
+    record: Record[None] = Record(result.entries, lambda _: None)
+    told = "\n".join(why_lines(record, last_answer(record) or 0, Screen()))
+    assert re.search(r"^ +history: 1 unit$", told, re.MULTILINE)
+    assert re.search(r"^ +retrieve: “\[Sources\].*Refunds take ten days\.", told, re.MULTILINE)
 
 
 # ---- replay ----------------------------------------------------------------------------------------------------------

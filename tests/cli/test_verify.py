@@ -221,6 +221,22 @@ def test_sealed_lines_without_their_header_are_a_gap(cli: Cli, exported: Path) -
             assert "was changed since it was written: its header line is missing" in told.err
 
 
+def test_144_a_file_of_two_records_or_of_half_a_one_is_refused(store: Path, cli: Cli, exported: Path) -> None:
+    """One record per file, to its last line; what was cut off is counted (case 144)."""
+    lines = exported.read_text(encoding="utf-8").splitlines(keepends=True)
+    other = exported.with_name("bo.jsonl")
+    assert cli("record", "export", store, "bo", "--output", other).code == 0
+    exported.write_text("".join(lines[:-2]), encoding="utf-8")
+    ran = cli("record", "verify", exported)
+    assert ran.code == 1, ran
+    assert f"{len(lines) - 1} entries" in ran.out
+    assert "does not verify" in ran.out
+    exported.write_text("".join(lines) + other.read_text(encoding="utf-8"), encoding="utf-8")
+    ran = cli("record", "verify", exported)
+    assert ran.code != 0, ran
+    assert f"line {len(lines) + 1}" in ran.out + ran.err
+
+
 def found(session: Session, entries: tuple[Entry, ...]) -> str:
     """Every gap that verifying names."""
     held = Held(path="x", key=session.key, digest_key="k1", entries=entries, codec=EntryCodec(), session=session)

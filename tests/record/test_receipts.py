@@ -10,6 +10,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.content import Text
 from onrecord.conversation.inputs import Said
 from onrecord.errors import UsageError
+from onrecord.jsonio import digest
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ModelReplied, ModelRequested, PieceFiled, Receipt, TurnInput
 from onrecord.record.record import Record
@@ -66,6 +67,32 @@ async def test_a_request_is_rebuilt_exactly() -> None:
     assert [getattr(unit, "text", "") for unit in third.shown] == ["one", "", '{"a": 1}', "two"]
     assert '"name":"look"' in first.offers
     assert '"answer"' in first.shape
+
+
+async def test_143_the_digest_on_the_receipt_is_the_digest_of_what_was_served() -> None:
+    """Of every system text and every request alike, so that equal texts are one; no text, no digest (case 143).
+
+    The original fixes the digest of one text. Ours are keyed per session: what is fixed is that they can be made again.
+    """
+    session, entries = await talked()
+    record = replayed(session, entries)
+    texts = {e.body.digest: e.body.text for e in entries if isinstance(e.body, PieceFiled)}
+    marks = [[(p.source, p.digest) for p in e.body.receipt.pieces] for e in requests(record)]  # type: ignore[attr-defined]
+    assert marks[0] == marks[1] == marks[2]
+    for source, mark in marks[0]:
+        served = {"instructions": "Be kind.", "instruction": "Say please."}[source]
+        assert texts[mark] == served
+        assert digest(served.encode(), key=session.digest_key) == mark
+        assert digest(served.encode(), key="another") != mark
+    bare = await turn(Agent(ScriptedModel("hi")), "one", session="s")
+    assert [e.body.receipt.pieces for e in requests(record_of([bare]))] == [()]  # type: ignore[attr-defined]
+
+
+async def test_143_a_record_without_its_beginning_has_a_gap() -> None:
+    """What the request stood on cannot be made again, and is named instead of guessed (case 143)."""
+    session, entries = await talked()
+    cut = [entry for entry in entries if entry.turn != entries[0].turn]
+    assert rebuild(replayed(session, cut), requests(replayed(session, cut))[0].seq).gaps != ()
 
 
 async def test_texts_are_filed_once_per_session() -> None:

@@ -37,6 +37,16 @@ async def test_j112_a_condition_that_raises_does_not_hold() -> None:
     assert [(note.by, note.text) for note in bodies(result, Noted)] == [("broken", "only_if failed: ZeroDivisionError")]
 
 
+def test_what_could_never_be_shown_is_refused_where_it_is_written() -> None:
+    """A condition that nobody can call would never hold, and a rank that is no number has no place."""
+    wrong: Any = "price"
+    with pytest.raises(ConfigurationError, match="only_if of 'cost' is a function of the turn, not a str") as raised:
+        Instruction("Per night.", only_if=wrong, name="cost")
+    assert "OnReturn" in raised.value.hint
+    with pytest.raises(ConfigurationError, match="the rank of 'cost' is a number, not 'price'"):
+        Instruction("Per night.", rank=wrong, name="cost")
+
+
 @pytest.mark.parametrize("which", ["x", re.compile("^x")])
 async def test_j113_a_tool_of_the_last_batch_returned(which: Any) -> None:
     """Beside another one, in the next request only (case J113)."""

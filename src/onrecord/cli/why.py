@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from onrecord.cli.terminal import Screen, cut, plural, quoted, safe
+from onrecord.conversation.render import context_text
 from onrecord.honesty.languages import english
 from onrecord.honesty.sentences import brief_of, replied_by, units_shown
 from onrecord.honesty.slices import slice_of
@@ -85,12 +86,14 @@ class _Telling:
             shown = missing if text is None else quoted(text)
             lines.append(f"{piece.source}: {'as before' if piece.digest in self.told else shown}")
             self.told.add(piece.digest)
-        units = units_shown(receipt)
+        added = [span.insert for span in receipt.spans if span.insert is not None]
+        units = units_shown(receipt) - len(added)
         history = f"history: {plural(units, 'unit')}"
         if receipt.erased:
             lines.append("history: erased, at least in part")
         else:
             lines.append(history if units == receipt.units else f"{history} of {receipt.units}")
+        lines += [f"{insert.writer or 'inserted'}: {quoted(context_text(insert))}" for insert in added]
         if receipt.swaps:
             lines.append(f"{plural(len(receipt.swaps), 'tool result')} shown otherwise than it came")
         if receipt.left_out:

@@ -52,7 +52,8 @@ class SkillGraph:
 
     It is checked when it is made (``check``: ``throw`` raises for errors and logs warnings, ``warn`` logs both,
     ``off``); texts that name tools against ``known_tools``, or those of the agent. ``graph`` takes any object with
-    ``skills`` and ``next_skill(hop)`` in place of all declarations. Raises ConfigurationError.
+    ``skills`` and ``next_skill(hop)``, and maybe ``edges`` and ``explain(hop)``, in place of all declarations.
+    Raises ConfigurationError.
     """
 
     name = "skills"

@@ -39,7 +39,7 @@ class Instruction(_Worded, frozen=True, kw_only=True):
 
     A ``template`` says ``{{action}}``, ``{{action_budget}}`` or ``{{actions_remaining}}`` as they are at each request;
     where there is no budget, and in the last request without tools, it is left out as a whole. ConfigurationError for
-    a template with any other name, or one that is to be cached.
+    a template with any other name, or one that is to be cached, and for an ``only_if`` that nobody can call.
 
     As a feature: ``features=[Instruction("Be brief.")]``.
     """
@@ -52,6 +52,13 @@ class Instruction(_Worded, frozen=True, kw_only=True):
     template: bool = False
 
     def __post_init__(self) -> None:
+        if self.only_if is not None and not callable(self.only_if):
+            raise ConfigurationError(
+                f"only_if of {self.name!r} is a function of the turn, not a {type(self.only_if).__name__}",
+                hint='OnReturn("price") holds behind a call of that tool; text for the model is when=',
+            )
+        if not isinstance(self.rank, int):
+            raise ConfigurationError(f"the rank of {self.name!r} is a number, not {self.rank!r}", hint="Rank.STEERING")
         if not self.template:
             return
         for fact in _PLACEHOLDER.findall(self.text):

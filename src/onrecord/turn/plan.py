@@ -242,7 +242,7 @@ def sourced(features: Iterable[Feature], side: str = OURS) -> Iterator[tuple[Fea
         ):
             raise ConfigurationError(
                 f"{getattr(feature, '__name__', type(feature).__name__)!r} in features= is no feature",
-                hint="a feature has a name and hooks(spec); rules are made with @before_tool, @on_input and so on",
+                hint="classes need (), a text Instruction(...), a rule @before_tool or the like; traits go on tools",
             )
         yield feature, _side(feature) if isinstance(feature, Bundle) else side
         if isinstance(feature, Bundle):
