@@ -42,9 +42,14 @@ async def test_what_a_rule_makes_of_checked_arguments_is_checked_again() -> None
     """A rule behind the check cannot bring in what the check would have refused; before any gate or person sees it."""
     ran: list[Any] = []
     gates: list[str] = []
+
+    def gate(*_: Any) -> Validity:
+        gates.append("gate")
+        return Validity(valid=True)
+
     pay = Tool(
         "pay", keeping(ran, lambda args: args["n"], "paid"), "Pay.", traits=(NeedsCheckIn("always"),),
-        validate_input=lambda *_: gates.append("gate") or Validity(valid=True),
+        validate_input=gate,
     )  # fmt: skip
     dear = Policy(name="dear", tools=("pay",), args={"n": 9}, reason="too dear")
     model = ScriptedModel([call("pay", n=1)], "Then not.")
@@ -108,7 +113,7 @@ async def test_what_is_done_to_arguments_in_place_changes_nothing() -> None:
     ran: list[Any] = []
 
     def forges(_: Turn, held: ToolCall) -> Allow[Any]:
-        held.args["to"]["name"] = "Eve"  # type: ignore[index, call-overload]
+        held.args["to"]["name"] = "Eve"
         return ALLOW
 
     def gate(args: Any, ctx: ToolContext[Any]) -> Validity:
@@ -290,7 +295,8 @@ class Desk:
                 return ALLOW
             if isinstance(does, int):
                 return Allow({"n": does}, "another")
-            return {"pass": ALLOW, "ask": Ask("Sure?"), "deny": Deny("no")}[does]
+            verdicts: dict[Any, Allow[Any] | Deny | Ask] = {"pass": ALLOW, "ask": Ask("Sure?"), "deny": Deny("no")}
+            return verdicts[does]
 
         return before_tool(act)
 

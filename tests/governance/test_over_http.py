@@ -43,10 +43,8 @@ def says(*calls: tuple[str, dict[str, Any]], text: str = "") -> bytes:
         {"index": place, "id": f"c{place}", "function": {"name": name, "arguments": json.dumps(args)}}
         for place, (name, args) in enumerate(calls)
     ]
-    said = sse(
-        delta(text or None, tool_calls=wanted) if calls else delta(text),
-        delta(finish="tool_calls" if calls else "stop"),
-    )
+    said = delta(tool_calls=wanted) if calls else delta(text)
+    events = sse(said, delta(finish="tool_calls" if calls else "stop"))
     return SSE_HEAD + chunk(events) + LAST_CHUNK
 
 
@@ -74,7 +72,7 @@ async def test_a_governed_turn_over_http(tmp_path: Path) -> None:
         Tool("pay", pays, "Pay.", traits=(NeedsCheckIn(), NeedsCredential(service="bank"))),
         Tool("wipe", keeping(ran, "wipe"), "Wipe."),
     ]  # fmt: skip
-    features = [
+    features: list[Any] = [
         Permissions({"clerk": ["pay"]}, "clerk", policies=[Policy(name="seven", tools=("pay",), args={"euros": 7})]),
         at_most_nine, looks, Credentials(vault), Redaction(patterns=[SECRET]),
     ]  # fmt: skip
@@ -84,19 +82,20 @@ async def test_a_governed_turn_over_http(tmp_path: Path) -> None:
     path = tmp_path / "talk.db"
     try:
         async with serving(script) as server:
-            for answers in (False, True):
-                agent: Agent[Any, Any] = Agent(model_at(server), tools=tools, features=features)
-                async with SqliteStore(path) as store, Host(agent, store=store) as host:
-                    if not answers:
-                        paused = await host.turn("s", "Pay a hundred.")
-                        continue
-                    assert paused.question is not None
-                    boss = Caller("Maria", audiences=frozenset({"approver"}))
-                    done = await host.answer("s", approved(paused.question, by="Maria"), caller=boss)
+
+            def agent() -> Agent[Any, Any]:
+                return Agent(model_at(server), tools=tools, features=features)
+
+            async with SqliteStore(path) as store, Host(agent(), store=store) as host:
+                question = (await host.turn("s", "Pay a hundred.")).question
+            assert question is not None
+            boss = Caller("Maria", audiences=frozenset({"approver"}))
+            async with SqliteStore(path) as store, Host(agent(), store=store) as host:
+                done = await host.answer("s", approved(question, by="Maria"), caller=boss)
     finally:
         await transport.close()
     assert (ran, done.text, len(server.requests)) == ([9], "Paid nine.", 3)
-    detail: Any = paused.question.detail
+    detail: Any = question.detail
     assert detail["will_do"]["args"] == {"euros": "9"}
     sent = [json.loads(request.body) for request in server.requests]
     assert [[tool["function"]["name"] for tool in body["tools"]] for body in sent] == [["pay"]] * 3

@@ -85,7 +85,7 @@ async def act(desk: Desk, question: Question, name: str, at: int) -> list[str]:
         case "no":
             return [await desk.told(at, no)]
         case "yes and no":
-            return await asyncio.gather(desk.told(at, yes), desk.told(1 - at, no))
+            return [*await asyncio.gather(desk.told(at, yes), desk.told(1 - at, no))]
         case "yes twice":
             return await asyncio.gather(*(desk.told(place, yes) for place in (at, 1 - at, at)))
         case "wrong":

@@ -22,7 +22,7 @@ from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import ToolContext, ToolResult
 from onrecord.turn.moments import Hooks
 from tests.governance.test_credentials import SECRET, Vault, calling, nothing_leaked
-from tests.turn.acting import Named, bodies
+from tests.turn.acting import Named, Result, bodies
 from tests.turn.pausing.asking import open_question
 
 pytestmark = pytest.mark.integration
@@ -37,6 +37,16 @@ class Seen(Body, frozen=True, kw_only=True, tag="desk.seen"):
     """A fact of a tool."""
 
     words: str
+
+
+async def _asked_and_answered(host: Host[Any, Any], model: ScriptedModel, said: str) -> Result:
+    """A turn over its question; neither half leaked anything."""
+    paused = await host.turn("s", said)
+    assert open_question(paused).text == "With [credential]?"
+    done = await host.answer("s", Answered(open_question(paused).key, value="yes"))
+    nothing_leaked(paused, model)
+    nothing_leaked(done, model)
+    return done
 
 
 async def test_a_handler_that_keeps_it_anywhere_is_caught(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -59,12 +69,8 @@ async def test_a_handler_that_keeps_it_anywhere_is_caught(tmp_path: Path, caplog
     path = tmp_path / "talk.db"
     async with SqliteStore(path, bodies=[Seen, CredentialSettled]) as store, Host(agent, store=store) as host:
         assert holding(tmp_path, SECRET) == []
-        for said in ("go", "again"):
-            paused = await host.turn("s", said)
-            assert open_question(paused).text == "With [credential]?"
-            done = await host.answer("s", Answered(open_question(paused).key, value="yes"))
-            nothing_leaked(paused, model)
-            nothing_leaked(done, model)
+        await _asked_and_answered(host, model, "go")
+        done = await _asked_and_answered(host, model, "again")
         held = await store.load("s")
         assert held is not None
         assert dict(held.data) == {
