@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import example, given, settings
@@ -291,7 +291,7 @@ class Desk:
             n: Any = held.args["n"]
             does = acts[n]
             if does == "forge":
-                held.args["n"] = (n + 1) % 4  # type: ignore[index]
+                cast("dict[str, Json]", held.args)["n"] = (n + 1) % 4
                 return ALLOW
             if isinstance(does, int):
                 return Allow({"n": does}, "another")

@@ -20,8 +20,10 @@ from onrecord.session.codec import dumps_session
 from onrecord.session.session import Session
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
+from onrecord.turn.director import Stage
+from onrecord.turn.turn import Turn
 from tests.turn.acting import Result, bodies, results, texts, tool, turn
-from tests.turn.pausing.asking import answered, approve, checked, open_question
+from tests.turn.pausing.asking import Acting, answered, approve, checked, open_question
 
 pytestmark = pytest.mark.unit
 
@@ -112,10 +114,28 @@ async def test_what_has_no_secret_in_it_is_not_touched() -> None:
         assert bodies(result, Noted) == []
 
 
+async def test_what_a_director_does_gets_no_secret_back_either() -> None:
+    """It would put it into the data of a flow."""
+    got: list[Any] = []
+
+    async def acts(turn: Turn, stage: Stage) -> None:
+        done = await stage.act(calling(lambda _, ctx: {"used": credential(ctx).secret}), {}, key="book")
+        got.append(done.value)
+        await stage.speak(turn.spec.brief)
+
+    features = [Credentials(Vault(Credential(SECRET)))]
+    agent: Agent[Any, Any] = Agent(ScriptedModel("x"), tools=[calling()], features=features, director=Acting(acts))
+    await turn(agent)
+    assert got == [{"used": "[credential]"}]
+
+
 async def test_a_secret_with_odd_letters_is_found_as_json_writes_it() -> None:
     """Inside a result that is an object, quotes and backslashes of a secret are escaped."""
     secret = 'sk-"canary\\\n-51c9'
-    handler = lambda _, ctx: {"used": credential(ctx).secret, "more": [f"Bearer {credential(ctx).secret}"]}  # noqa: E731
+
+    def handler(_: object, ctx: ToolContext[Any]) -> dict[str, Any]:
+        return {"used": credential(ctx).secret, "more": [f"Bearer {credential(ctx).secret}"]}
+
     model = ScriptedModel([call("book")], "x")
     await turn(Agent(model, tools=[calling(handler)], features=[Credentials(Vault(Credential(secret)))]))
     assert texts(model.requests[1]) == ['{"used":"[credential]","more":["Bearer [credential]"]}']

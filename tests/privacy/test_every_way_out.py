@@ -144,7 +144,7 @@ async def test_calls_and_reasoning_while_they_run(tmp_path: Path) -> None:
         async for item in reading:
             if isinstance(item, Progress):
                 signs += [one for one in item.items if not hasattr(one, "text")]
-            elif isinstance(item.entry.body, ENDS):  # type: ignore[union-attr]
+            elif isinstance(item, Committed) and isinstance(item.entry.body, ENDS):
                 break
         await asked.result()
     assert any("pay" in repr(sign) for sign in signs)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, FAILED, OK, Wrong, aside
-from onrecord.cli.leaving import add_leaving, leaves_of, named_agent
 
 if TYPE_CHECKING:
     from onrecord.cli.sources import Held
 
-__all__ = ("add_agent", "add_source", "declare", "warn_broken")
+__all__ = ("add_agent", "add_leaving", "add_source", "declare", "warn_broken")
 
 ABOUT = "Read, explain, export and verify records, from a store's file or from a file that export wrote."
 
@@ -40,6 +39,23 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def add_agent(parser: argparse.ArgumentParser) -> None:
     """The agent whose features fold states of their own."""
     parser.add_argument("--agent", metavar="MODULE:AGENT", help="the agent, to check the states of its features too")
+
+
+def add_leaving(parser: argparse.ArgumentParser) -> None:
+    """The options of commands that show entries."""
+    parser.add_argument(
+        "--agent", metavar="MODULE:AGENT",
+        help="the agent: its Redaction says what is shown, and its features know their entries and states",
+    )  # fmt: skip
+    parser.add_argument(
+        "--redact", metavar="PATTERN", action="append", default=[],
+        help="take out of all texts what matches this regular expression; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--redact-name", metavar="NAME", action="append", default=[],
+        help="take out the value of every JSON member of this name; may be given several times",
+    )  # fmt: skip
+    parser.add_argument("--no-texts", action="store_true", help="take out every text, and leave names and numbers")
 
 
 def _sub(
@@ -125,6 +141,7 @@ def _count(text: str) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Prints a session, or the list of sessions."""
+    from onrecord.cli.leaving import leaves_of, named_agent
     from onrecord.cli.sources import held, is_store, stored_sessions
     from onrecord.cli.terminal import Screen
     from onrecord.cli.timeline import about, session_lines, turn_lines
@@ -158,6 +175,7 @@ def show(args: argparse.Namespace) -> int:
 
 def why(args: argparse.Namespace) -> int:
     """Prints why an entry is there."""
+    from onrecord.cli.leaving import leaves_of, named_agent
     from onrecord.cli.sources import held
     from onrecord.cli.terminal import Screen
     from onrecord.cli.why import why_lines
@@ -184,6 +202,7 @@ def why(args: argparse.Namespace) -> int:
 def export(args: argparse.Namespace) -> int:
     """Writes a record file."""
     from onrecord.cli.export_file import write_export
+    from onrecord.cli.leaving import leaves_of, named_agent
     from onrecord.cli.record_file import exported
     from onrecord.cli.sources import held
     from onrecord.cli.terminal import plural

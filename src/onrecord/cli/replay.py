@@ -7,8 +7,7 @@ from typing import Any
 
 from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, OK
-from onrecord.cli.leaving import add_leaving, leaves_of, named_agent
-from onrecord.cli.record import add_source, warn_broken
+from onrecord.cli.record import add_leaving, add_source, warn_broken
 
 __all__ = ("declare",)
 
@@ -37,6 +36,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replays, or travels to one entry."""
+    from onrecord.cli.leaving import leaves_of, named_agent
     from onrecord.cli.sources import held
     from onrecord.cli.terminal import Screen
     from onrecord.cli.unfolding import show_state, unfold

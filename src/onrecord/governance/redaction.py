@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, cast, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import force_setattr
 from msgspec.structs import replace as with_
 
+from onrecord.conversation.content import Part
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
+from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import UNREADABLE, Json, loads, writable
 from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.kinds import (
+    DataPatched,
+    HistoryChanged,
     LeftMark,
     Pending,
     Receipt,
@@ -30,6 +34,7 @@ from onrecord.record.kinds import (
     TurnResumed,
 )
 from onrecord.record.leaving import leaving
+from onrecord.session.erasure import Kept
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
 
@@ -44,6 +49,8 @@ STRUCTURE = frozenset(
 
 OF_ITS_OWN: Mapping[type[Struct], frozenset[str]] = {
     Receipt: frozenset({"carries", "offers", "shape", "choice"}),
+    DataPatched: frozenset({"drop"}),
+    Kept: frozenset({"inputs", "interruptions"}),
     SpanMark: frozenset({"chain"}),
     LeftMark: frozenset({"what"}),
     Pending: frozenset({"output"}),
@@ -54,7 +61,10 @@ OF_ITS_OWN: Mapping[type[Struct], frozenset[str]] = {
     Wake: frozenset({"replaces"}),
     SessionKey: frozenset({"tenant"}),
 }
-"""The same of single types: digests and ids, by names that elsewhere are those of texts."""
+"""The same of single types: digests, ids and names, in fields that elsewhere are those of texts."""
+
+OF_HISTORY: Mapping[str, Any] = {"import": tuple[Message, ...], "edit": tuple[Part, ...], "erase": Kept}
+"""What the value of a change of history is, by its op."""
 
 _encode = msgspec.json.encode
 
@@ -68,11 +78,12 @@ def _fixed(kind: type[Struct]) -> frozenset[str]:
         # A feature's own type whose annotations name what is not there at run time: nothing more of it is left in
         # place, so that more is taken out and not less.
         return STRUCTURE
-    return (
-        STRUCTURE
-        | OF_ITS_OWN.get(kind, frozenset())
-        | {field.name for field in fields if get_origin(field.type) is Literal}
-    )
+    return STRUCTURE | {field.name for field in fields if _is_choice(field.type)}
+
+
+def _is_choice(kind: Any) -> bool:
+    """Whether a field holds one of a few words, or may hold one."""
+    return get_origin(kind) is Literal or any(get_origin(option) is Literal for option in get_args(kind))
 
 
 @cache
@@ -192,7 +203,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
             new = self._walked(held)
             return value if new is held else Raw(_encode(new))
         if isinstance(value, Struct):
-            return self._struct(value)
+            return self._history(value) if isinstance(value, HistoryChanged) else self._struct(value)
         if isinstance(value, Mapping):
             return self._mapping(value)
         if isinstance(value, (tuple, list)):
@@ -217,12 +228,21 @@ class Redaction(Struct, frozen=True, kw_only=True):
         new_text = self.text(text)
         return text if new_text == text else new_text
 
+    def _history(self, body: HistoryChanged) -> HistoryChanged:
+        """A change of history, whose value is JSON of a type that its op says."""
+        kind = OF_HISTORY.get(body.op)
+        if kind is None or not bytes(body.value):  # then it names messages and calls, and says no words
+            return body
+        held = msgspec.json.decode(body.value, type=kind)
+        new = self._walked(held)
+        return body if new is held else with_(body, value=Raw(_encode(new)))
+
     def _struct(self, value: Struct) -> Struct:
         changed: dict[str, Any] = {}
-        fixed = _fixed(type(value))
+        fixed, own = _fixed(type(value)), OF_ITS_OWN.get(type(value), frozenset())
         for name in value.__struct_fields__:
             old = getattr(value, name)
-            if name in fixed and isinstance(old, str):
+            if name in own or (name in fixed and isinstance(old, str)):
                 continue
             new = self._walked(old)
             if new is not old:
