@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,14 @@ import pytest
 from onrecord.agent import Agent
 from onrecord.cli.main import main
 from onrecord.conversation.inputs import Answered, Ask, Said
+from onrecord.conversation.outgoing import CallDelta, ReasoningDelta, TextDelta
 from onrecord.governance import Redaction, before_tool, on_input
 from onrecord.host import Committed, Host, Progress
+from onrecord.host.live import _left, _shown
+from onrecord.models.chunks import ThinkingChunk
 from onrecord.record.entry import Body, Entry
-from onrecord.record.kinds import ENDS
+from onrecord.record.kinds import ENDS, Noted, VerdictFiled
+from onrecord.record.leaving import leaves_by
 from onrecord.stores.sqlite import SqliteStore
 from onrecord.telemetry import Logs
 from onrecord.testing import ScriptedModel, call, reply
@@ -30,6 +35,7 @@ from tests.turn.acting import Named
 
 pytestmark = pytest.mark.integration
 
+AT = datetime(2026, 11, 30, tzinfo=UTC)
 CANARY = "canary-4111-7f3a91"
 SECRET_NAME = "canary-by-name"
 """What is taken out by a pattern, and what by the name of its member."""
@@ -67,7 +73,8 @@ def adds(turn: Any, asked: Any) -> Any:
 def desk(*features: Any) -> Agent[Any, Any]:
     """An agent that meets the canary in every kind of entry: messages, calls, results, questions, data, its own."""
     model = ScriptedModel(
-        reply(f"I think of {CANARY}. ", call("pay", card=SECRET_NAME, to=CANARY)), f"Paid from {CANARY}.", "Yes.",
+        reply(ThinkingChunk(f"On {CANARY}."), f"I think of {CANARY}. ", call("pay", card=SECRET_NAME, to=CANARY)),
+        f"Paid from {CANARY}.", "Yes.",
     )  # fmt: skip
     return Agent(
         model, name="Desk", instructions=f"Keep {CANARY} to yourself.", tools=[Tool("pay", _pay, f"Pays {CANARY}.")],
@@ -136,19 +143,54 @@ async def test_readers_of_a_live_session(tmp_path: Path, redacted: bool) -> None
 
 
 async def test_calls_and_reasoning_while_they_run(tmp_path: Path) -> None:
-    """Under a redaction the sign of a call is redacted like its entry; what is said is said."""
-    async with SqliteStore(tmp_path / "talk.db", bodies=[Visited]) as store, Host(desk(REDACTION), store=store) as host:
-        signs: list[object] = []
-        reading = host.live("ana")
-        asked = await host.send("ana", "Pay.")
-        async for item in reading:
-            if isinstance(item, Progress):
-                signs += [one for one in item.items if not hasattr(one, "text")]
-            elif isinstance(item, Committed) and isinstance(item.entry.body, ENDS):
-                break
-        await asked.result()
-    assert any("pay" in repr(sign) for sign in signs)
-    clean("a live call", text(signs))
+    """Under a redaction the sign of a call is redacted like its entry, by whichever agent; reasoning does not come."""
+    signs: dict[bool, list[object]] = {True: [], False: []}
+    for redacted, items in signs.items():
+        path = tmp_path / f"{redacted}.db"
+        async with (
+            SqliteStore(path, bodies=[Visited]) as store,
+            Host(desk(), store=store, agents={"other": desk(REDACTION)}) as host,
+        ):
+            reading = host.live("ana", redacted=redacted)
+            asked = await host.send("ana", "Pay.")
+            async for item in reading:
+                if isinstance(item, Progress):
+                    items += [one for one in item.items if not isinstance(one, TextDelta)]
+                elif isinstance(item, Committed) and isinstance(item.entry.body, ENDS):
+                    break
+            await asked.result()
+    kinds = {redacted: {type(one) for one in items} for redacted, items in signs.items()}
+    assert kinds == {True: {CallDelta}, False: {CallDelta, ReasoningDelta}}
+    clean("a live call", text(signs[True]))
+    assert CANARY in text(signs[False])
+
+
+def test_what_cannot_be_redacted_is_shown_to_no_reader(caplog: pytest.LogCaptureFixture) -> None:
+    """A log says that something is missing, and not what."""
+
+    def broken(entry: Entry) -> Entry:
+        raise RuntimeError(CANARY)
+
+    entry = Entry(seq=7, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=Noted(by="x", text=CANARY))
+    assert _left(entry, broken) is None
+    sign = CallDelta(id="c", name="pay", status="asked", args={"to": CANARY})
+    left = _shown(Progress(turn="t", take=0, at=0, items=(TextDelta("Hi"), sign)), broken)
+    assert left is not None
+    assert left.items == (TextDelta("Hi"),)
+    assert _shown(Progress(turn="t", take=0, at=0, items=(sign,)), broken) is None
+    assert caplog.text.count("shown to no reader") == 3
+    clean("a log", caplog.text)
+
+
+def test_several_redactions_all_count() -> None:
+    """And the texts of verdicts never leave, under none of them."""
+    body = VerdictFiled(moment="input", by="x", verdict="deny", why="one two", before_text="one", after_text="two")
+    entry = Entry(seq=7, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=body)
+    first, second = (Redaction(patterns=[word], word="-") for word in ("one", "two"))
+    told = [leaves_by(held)(entry).body for held in ((first, None, second), (first,), ())]
+    assert [(one.why, one.before_text, one.after_text) for one in told if isinstance(one, VerdictFiled)] == [
+        ("- -", "", ""), ("- two", "", ""), ("one two", "", ""),
+    ]  # fmt: skip
 
 
 Ran = Callable[..., str]
