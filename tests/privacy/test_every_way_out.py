@@ -245,6 +245,22 @@ def test_the_command_line(kept: Path, ran: Ran, options: tuple[str, ...]) -> Non
     assert '"name":"pay"' in bare
 
 
+def quiet(*features: Any) -> Agent[Any, Any]:
+    """An agent that meets the canary in its instructions alone, and says nothing of it."""
+    return Agent(ScriptedModel("Yes.", "Yes."), instructions=f"Keep {CANARY} to yourself.", features=list(features))
+
+
+GUARDED, PLAIN = quiet(REDACTION), quiet()
+
+
+def test_a_chat_that_shows_its_record(ran: Ran) -> None:
+    """``/why`` and ``/record``, as the agent's redaction says."""
+    for name in ("GUARDED", "PLAIN"):
+        told = ran("chat", f"tests.privacy.test_every_way_out:{name}", stdin="hi\n/why\n/record\n")
+        assert "instructions" in told
+        assert (CANARY in told) is (name == "PLAIN")
+
+
 @pytest.mark.parametrize("options", [BY_OPTION, BY_AGENT, ("--no-texts",)], ids=["options", "agent", "no texts"])
 def test_a_redacted_export_verifies(kept: Path, ran: Ran, options: tuple[str, ...]) -> None:
     """It folds, and its digests prove the texts that are in it; none of them is one of the store's."""
