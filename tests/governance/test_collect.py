@@ -245,6 +245,15 @@ async def test_a_message_that_fits_no_field_is_told_why_and_how_often() -> None:
     assert value(model)["values"] == {"when": "2026-03-01T09:00Z"}
 
 
+async def test_a_message_that_could_mean_several_fields_is_refused_for_none() -> None:
+    """Nobody can say which of them it does not fit."""
+    fields = [AskField(name, schema={"type": "string", "format": "zone"}) for name in ("from", "to")]
+    agent: Agent[Any, Any] = Agent(ScriptedModel([call("trip")]), tools=[collecting([], *fields, on_message="answer")])
+    paused = await turn(agent)
+    again = await turn(agent, "PST", session=paused.session)
+    assert open_question(again).detail == open_question(paused).detail
+
+
 @dataclass
 class Trip:
     """A trip."""
@@ -284,6 +293,13 @@ WRONG: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     ((A, B), {"supplied": {"b": "x"}}, "does not fit"),
     ((AskField("a", schema={"type": "array"}),), {}, "each field is one of"),
     ((AskField("a", schema={"enum": [str(n) for n in range(101)]}),), {}, "at most 100 values"),
+    ((AskField("a", schema={"type": "integer", "format": "instant"}),), {}, "a format for texts alone"),
+    ((AskField("a", schema={"type": "string", "format": "zone"}), A), {"supplied": {"a": "PST"}}, "another name"),
+    (
+        (AskField("z", schema={"type": "string", "format": "zone"}), A),
+        {"supplied": {"z": "PST"}},
+        "does not fit its field",
+    ),
     ((A,), {"about": "x" * 16385}, "at most 16384"),
 ]
 

@@ -202,11 +202,15 @@ async def test_a_policy_may_halt_or_ask() -> None:
     assert ran == ["delete"]
 
 
-async def test_a_check_cannot_wave_through_what_a_policy_asks_about() -> None:
+async def test_a_check_cannot_wave_through_what_a_policy_asks_about_or_denies() -> None:
     """Nor change arguments: it may only say no, ask, or say why not."""
     policy = Policy(name="ask", tools=("delete",), then="ask")
     permissions = Permissions(policies=(policy,), check=lambda _: Allow(why="fine by me"))
     assert (await turn(agent(ScriptedModel([call("delete")]), permissions))).status == "paused"
+    refused, ran = Policy(name="no", tools=("delete",), tell="no"), list[str]()
+    model = ScriptedModel([call("delete")], "Done.")
+    await turn(agent(model, Permissions(policies=(refused,), check=lambda _: Allow(why="fine by me")), ran=ran))
+    assert (ran, texts(model.requests[1])) == ([], ["no"])
     forging = Permissions(check=lambda _: Allow({"env": "prod"}, "moved"))
     model = ScriptedModel([call("lookup")], "Done.")
     await turn(agent(model, forging))

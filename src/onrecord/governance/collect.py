@@ -179,7 +179,8 @@ def _check(question: str, fields: Sequence[AskField], supplied: Mapping[str, Jso
     elif not fields or len(fields) > MOST_FIELDS or len(set(names)) < len(names):
         problem = f"it has 1 to {MOST_FIELDS} fields, each of another name"
     elif not all(isinstance(cast(object, field), AskField) and _is_simple(field) for field in fields):
-        problem = f"each field is one of {', '.join(TYPES)}, with at most {MOST_CHOICES} values in enum"
+        kinds = ", ".join(TYPES)
+        problem = f"each field is one of {kinds}, with at most {MOST_CHOICES} values in enum, a format for texts alone"
     elif unknown := [name for name in supplied if name not in names]:
         problem = f"{unknown[0]!r} is supplied and is no field of it"
     elif any(_wrong(field, supplied) for field in fields if field.name in supplied):
