@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from benchmarks.measure import YARDSTICK_US, by_turns, yardstick
+from benchmarks.in_process import Row, added, table
+from benchmarks.measure import Figure, by_turns, yardstick
 from onrecord.conversation.content import CallRef, Text
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Round, ToolCall
@@ -13,10 +14,14 @@ from onrecord.honesty import Commentary
 from onrecord.record import kinds
 from onrecord.record.entry import Body, Entry
 
-__all__ = ("BUDGETS", "measured")
+__all__ = ("BUDGETS", "measured", "table")
 
-BUDGETS: Mapping[str, float] = {"a sentence": 5.0, "a sentence that shows content": 5.0, "a status": 5.0}
-"""Microseconds for each entry."""
+BUDGETS: Mapping[str, tuple[str, float]] = {
+    "a sentence": ("us", 5),
+    "a sentence that shows content": ("us", 5),
+    "a status": ("us", 5),
+}
+"""Unit and budget of each row, for each entry."""
 
 ROUNDS = 400
 
@@ -45,8 +50,8 @@ def _entries() -> list[Entry]:
     ]
 
 
-async def measured(*, blocks: int = 40) -> dict[str, float]:
-    """CPU microseconds for each entry, as they would be where the budgets were stated."""
+async def measured(blocks: int = 40) -> list[Row]:
+    """Every row with a budget."""
     entries = _entries()
     plain, line = Commentary(), Commentary().follow()
     shows = Commentary(
@@ -76,6 +81,12 @@ async def measured(*, blocks: int = 40) -> dict[str, float]:
         return ROUNDS * len(entries)
 
     works = {"a sentence": sentences, "a sentence that shows content": content, "a status": statuses}
-    got = await by_turns({"yardstick": yardstick, **works}, blocks)
-    pace = YARDSTICK_US / got["yardstick"].best
-    return {name: got[name].best * pace for name in works}
+    return added(
+        {"nothing": Figure(0, 0), **await by_turns({"yardstick": yardstick, **works}, blocks)}, "nothing", BUDGETS
+    )
+
+
+if __name__ == "__main__":
+    import asyncio
+
+    print(table(asyncio.run(measured())))

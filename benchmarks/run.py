@@ -24,10 +24,13 @@ from typing import Any
 import msgspec
 
 from benchmarks import (
+    children,
+    commentary,
     envelope,
     failover,
     flow_turns,
     flow_wakes,
+    governed,
     hosted,
     in_process,
     over_http,
@@ -61,7 +64,7 @@ def main() -> int:
         tables.append(over_http.table(pairs))
         print(tables[-1], flush=True)
     if options.fake or every:
-        parts = (in_process, failover, skills, windows)
+        parts = (in_process, failover, skills, children, windows, commentary, governed)
         rows = [row for part in parts for row in asyncio.run(part.measured())]
         told["without network"] = msgspec.to_builtins(rows)
         tables.append(in_process.table(rows))

@@ -153,14 +153,18 @@ class Agent(Generic[C, O]):
             )
         return Agent(**{**self._given, **changes})
 
-    def as_tool(self, *, id: str = "", description: str = "") -> Tool:
+    def as_tool(self, *, id: str = "", description: str = "", concurrency_safe: bool | None = None) -> Tool:
         """This agent as a tool of another: each call is a child turn in a session of its own.
+
+        It sees the message that it is called with, and none of the conversation above; it acts for the same person,
+        with the same ``context``. With ``concurrency_safe`` its calls in one reply run side by side. Eight agents at
+        most are at work one below the other.
 
         Wakes that such a turn arms are in ``children`` of the result; a host does not fire them.
         """
         from onrecord.subturn import agent_tool
 
-        return agent_tool(self, id or self.name, description)
+        return agent_tool(self, id or self.name, description, concurrency_safe=concurrency_safe)
 
     def __repr__(self) -> str:
         return f"Agent({self.plan.spec.manifest['model']!r}, name={self.name!r}, {len(self.plan.tools)} tools)"

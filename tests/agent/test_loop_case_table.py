@@ -158,6 +158,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     140: ("memory/test_memory.py::test_m140_messages", "memory/test_memory.py::test_m140_a_turn"),
     141: ("memory/test_memory.py::test_m141_what", "memory/test_memory.py::test_m141_nobody"),
     142: ("memory/test_retrieve.py::test_m142_retrieval", "memory/test_corpus.py::test_m142_"),
+    147: ("agent/test_composing.py::test_m147_a_branch", "agent/test_composing.py::test_m147_one_that"),
     151: ("agent/test_declaring.py::test_151_model",),
     152: ("prompt/test_prompt_budget.py::test_n152_",),
     153: ("turn/test_instructions.py::test_n153_",),

@@ -57,7 +57,7 @@ async def test_a_child_is_a_turn_of_its_own() -> None:
     assert (result.text, texts(model.requests[2])) == ("It costs eighty.", ["Eighty."])
     child = child_of(result)
     returned = bodies(result, ToolReturned)[0]
-    assert (child.key.id, child.parent) == (f"s/{returned.call}", "s")
+    assert (f"s:{child.key.id.removeprefix('s/')}", child.parent) == (returned.call, "s")
     assert [m.text for m in child.conversation.messages if hasattr(m, "text")] == ["price?", "Eighty."]
     (entries,) = (c.entries for c in result.children)
     assert refold(child.key, entries, digest_key=child.digest_key) == replace(child, parent=None)
@@ -123,20 +123,26 @@ def test_a_child_is_described_as_a_tool() -> None:
 
 
 async def test_arguments_of_a_child_are_checked() -> None:
-    """A call without its message never becomes a turn."""
-    model = ScriptedModel([call("clerk")], "Done.")
+    """A call without its message, or without words in it, never becomes a turn."""
+    model = ScriptedModel([call("clerk"), ask_clerk(" ")], "Done.")
     result = await turn(office(model))
-    assert (results(result), result.children) == ([("clerk", "invalid")], ())
+    assert (results(result), result.children) == ([("clerk", "invalid")] * 2, ())
 
 
 # ---- failing ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_model_that_fails_in_a_child_is_a_tool_error() -> None:
-    """Nothing of that child is kept, and its parent goes on."""
-    model = ScriptedModel([ask_clerk()], raises("overload"), "Sorry.")
-    result = await turn(office(model))
-    assert (result.text, results(result), result.children) == ("Sorry.", [("clerk", "failed")], ())
+    """Its parent goes on, so what the child did and spent until then is kept. What the vendor wrote goes no further."""
+    used = Usage(input_tokens=10, output_tokens=1)
+    broken = ModelError("vendor-canary", kind="overload")
+    model = ScriptedModel([ask_clerk()], reply(call("pay"), usage=used), broken, "Sorry.")
+    result = await turn(office(model), session="s")
+    assert (result.text, results(result), result.usage) == ("Sorry.", [("clerk", "failed")], used)
+    assert texts(model.requests[3]) == ['{"error":"clerk could not answer: its model failed (overload)"}']
+    (child,) = result.children
+    assert (child.status, results(child)) == ("failed", [("pay", "returned")])
+    assert "canary" not in repr((result.entries, child.entries))
 
 
 async def test_a_child_that_is_refused_is_a_tool_error_and_kept() -> None:

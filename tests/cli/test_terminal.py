@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -10,7 +11,15 @@ import pytest
 from onrecord.cli.reply import Reply
 from onrecord.cli.terminal import Keyboard, Screen, cut, plural, quoted, safe
 from onrecord.conversation.content import Citation, Mark
-from onrecord.conversation.outgoing import CallDelta, CitationDelta, MarkDelta, ReasoningDelta, SearchDelta, TextDelta
+from onrecord.conversation.outgoing import (
+    CallDelta,
+    ChildDelta,
+    CitationDelta,
+    MarkDelta,
+    ReasoningDelta,
+    SearchDelta,
+    TextDelta,
+)
 from onrecord.honesty.sentences import call_text
 from onrecord.jsonio import dumps, loads
 from tests.cli.agents import Terminal
@@ -155,6 +164,24 @@ def test_lines_break_between_words_where_the_screen_ends(monkeypatch: pytest.Mon
     Screen(pipe).line("  one two three four\nfive")
     assert out.getvalue() == "  one two\n  three four\nfive\n"
     assert pipe.getvalue() == "  one two three four\nfive\n"
+
+
+def test_calls_of_a_sub_agent_stand_before_the_one_that_asked_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line for each that ended, with whose it was; what it asked for is not announced."""
+    inner = [ChildDelta(call="a", agent="clerk", delta=asked("b", status)) for status in ("asked", "returned")]
+    deep = ChildDelta(call="a", agent="clerk", delta=ChildDelta(call="b", agent="low", delta=asked("c", "failed")))
+    for live in (False, True):
+        lines = shown(asked("a", "asked"), *inner, deep, asked("a", "returned"), live=live, monkeypatch=monkeypatch)
+        assert [line for line in plain(lines).splitlines() if not line.endswith("…")] == [
+            '  clerk > price(n="b"): returned',
+            '  clerk > low > price(n="c"): failed',
+            '  price(n="a"): returned',
+        ]
+
+
+def plain(text: str) -> str:
+    """Without what makes it dim."""
+    return re.sub(r"\x1b\[\d+m", "", text)
 
 
 def test_whom_one_waits_for_is_said_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,19 +218,6 @@ async def test_a_judgement_that_may_not_be_paid_fails_the_turn() -> None:
         await turn(agent, session=session_of(first))
 
 
-async def test_what_a_sub_agent_used_counts_as_tokens() -> None:
-    """Its money is counted by a budget of its own."""
-    inner: Agent[Any, Any] = Agent(ScriptedModel("inner", usage=USED), name="helper")
-    model = ScriptedModel(call("helper", message="go"), "done", usage=USED)
-    prices = Prices({"": Price(input=1000.0, output=2000.0)})  # for all models, and a sub-agent is none
-    agent: Agent[Any, Any] = Agent(model, tools=[inner.as_tool()], features=[Budget(prices=prices)])
-    result = await turn(agent)
-    ticks = bodies(result, Ticked)
-    assert [(tick.purpose, tick.tokens_input, tick.estimated_usd is None) for tick in ticks] == [
-        ("speak", 100, False), ("tool", 100, True), ("speak", 100, False),
-    ]  # fmt: skip
-
-
 async def test_a_turn_that_failed_was_paid_all_the_same() -> None:
     """Its calls are in the sums of the session, though it never settled."""
     model = ScriptedModel(

@@ -58,8 +58,6 @@ def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]
     about += [call_text(c.name, c.args, 80) for r in pending.rounds for c in r.calls if c.id == question.call]
     screen.line(f"  {' · '.join(about)}", dim=True)
     detail = question.detail
-    if isinstance(detail, dict) and detail.keys() == {"by", "detail"}:
-        detail = detail["detail"]  # a sub-agent's question, with what it said about it
     if detail is not None:
         screen.line(f"  {detail if isinstance(detail, str) else dumps(detail).decode()}", dim=True)
     for name, text in private.items():

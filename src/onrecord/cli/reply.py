@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from onrecord.cli.terminal import Screen
-from onrecord.conversation.outgoing import CallDelta, CitationDelta, Delta, MarkDelta, ReasoningDelta, TextDelta
+from onrecord.conversation.outgoing import (
+    CallDelta,
+    ChildDelta,
+    CitationDelta,
+    Delta,
+    MarkDelta,
+    ReasoningDelta,
+    TextDelta,
+)
 from onrecord.honesty.sentences import call_text
 
 __all__ = ("Reply",)
@@ -41,6 +51,8 @@ class Reply:
                     self._text(text)
                 case CallDelta():
                     self._call(delta)
+                case ChildDelta():
+                    self._below(delta)
                 case ReasoningDelta(text=text):
                     self._reason(text)
                 case MarkDelta(mark=mark):
@@ -90,6 +102,15 @@ class Reply:
             self._close()
             screen.line(f"  {call_text(delta.name, delta.args, limit)}: {_ending(delta.status)}", dim=True)
         self._open = None
+
+    def _below(self, delta: ChildDelta) -> None:
+        """A call that ended in a sub-agent has a line of its own, which says whose it was."""
+        path, inner = [delta.agent], delta.delta
+        while isinstance(inner, ChildDelta):
+            path, inner = [*path, inner.agent], inner.delta
+        if isinstance(inner, CallDelta) and inner.status != "asked":
+            self._close()
+            self._call(replace(inner, name=" > ".join((*path, inner.name))))
 
     def _close(self) -> None:
         """Ends a line of another kind before this one begins."""

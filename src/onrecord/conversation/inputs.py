@@ -29,6 +29,7 @@ __all__ = (
     "Woke",
     "approved",
     "as_input",
+    "below_key",
     "check_input",
     "declined",
     "ends_question",
@@ -351,6 +352,11 @@ def row_key(input: Input, nonce: str) -> str:
 def turn_id(session: SessionKey, row: str, n: int) -> str:
     """``{session}:{row key}~{n}``; ``n`` is the row's number in its store, without a store `Session.seq` at open."""
     return f"{_part(session.id)}:{row}~{n}"
+
+
+def below_key(session: SessionKey, call: str) -> SessionKey:
+    """The session of a sub-agent's turn: ``{session}/{call}``, without the session's name before the call's own id."""
+    return SessionKey(f"{session.id}/{call.removeprefix(f'{_part(session.id)}:')}", tenant=session.tenant)
 
 
 def trigger_key(input: Input, now: datetime) -> str:

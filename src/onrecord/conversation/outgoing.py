@@ -14,6 +14,7 @@ from onrecord.jsonio import Json
 
 __all__ = (
     "CallDelta",
+    "ChildDelta",
     "CitationDelta",
     "Delta",
     "MarkDelta",
@@ -117,4 +118,15 @@ class CitationDelta(Struct, frozen=True, gc=False):
     citations: tuple[Citation, ...]
 
 
-Delta = TextDelta | MarkDelta | ReasoningDelta | CallDelta | SearchDelta | CitationDelta
+class ChildDelta(Struct, frozen=True, gc=False, kw_only=True):
+    """What a sub-agent does for the call ``call`` of this turn: its calls and searches, never its words.
+
+    ``agent`` is its name. What is deeper comes as a `ChildDelta` in a `ChildDelta`.
+    """
+
+    call: str
+    agent: str
+    delta: CallDelta | SearchDelta | ChildDelta
+
+
+Delta = TextDelta | MarkDelta | ReasoningDelta | CallDelta | SearchDelta | CitationDelta | ChildDelta

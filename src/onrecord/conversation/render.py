@@ -5,6 +5,7 @@ Everything here is pure and depends on the message alone, so a unit renders to t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
@@ -15,7 +16,17 @@ from onrecord.conversation.content import Part, Structured, Text
 from onrecord.conversation.messages import Authority, ContextMessage, UserMessage
 from onrecord.jsonio import Json, dumps
 
-__all__ = ("context_text", "instruction", "prefixed", "preview", "stamped", "user_parts")
+__all__ = (
+    "context_text",
+    "instruction",
+    "prefixed",
+    "preview",
+    "quoted",
+    "quoted_parts",
+    "request_text",
+    "stamped",
+    "user_parts",
+)
 
 PREVIEW_CHARS = 480
 
@@ -34,9 +45,35 @@ def context_text(message: ContextMessage) -> str:
     return "" if text.isspace() else text
 
 
+def request_text(message: ContextMessage) -> str:
+    """`context_text` as requests show it: data does not look like an instruction."""
+    text = context_text(message)
+    return quoted(text) if message.authority == "data" else text
+
+
 def instruction(text: str, authority: Authority) -> str:
-    """An instruction inside the conversation, for wires that have no role for it: a user part that says what it is."""
-    return f'<instruction from="application" authority="{authority}">\n{text}\n</instruction>'
+    """An instruction inside the conversation, for wires that have no role for it: a user part that says what it is.
+
+    Nothing in the text ends it. What others say is written by `quoted`, so it looks like none.
+    """
+    held = _ANY_EDGE.sub("&lt;", text) if "<" in text else text
+    return f'<instruction from="application" authority="{authority}">\n{held}\n</instruction>'
+
+
+_ANY_EDGE = re.compile(r"<(?=\s*/?\s*instruction\b)", re.IGNORECASE)
+_BEGINNING = re.compile(r"<(?=\s*instruction\s+from\b)", re.IGNORECASE)
+
+
+def quoted(text: str) -> str:
+    """The text of a person, a tool or a source as requests show it: what would read as an `instruction` is not one."""
+    return _BEGINNING.sub("&lt;", text) if "<" in text else text
+
+
+def quoted_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The same for each text of a content; the very content where there is nothing of that kind."""
+    if not any(isinstance(part, Text) and quoted(part.text) != part.text for part in parts):
+        return parts
+    return tuple(replace(part, text=quoted(part.text)) if isinstance(part, Text) else part for part in parts)
 
 
 def user_parts(message: UserMessage) -> tuple[Part, ...]:
@@ -47,7 +84,8 @@ def user_parts(message: UserMessage) -> tuple[Part, ...]:
     if message.reply_to or message.reply_preview:
         shown = preview(message.reply_preview) or f"message {message.reply_to}"
         lines += f"[Replying to: {shown}]\n"
-    return prefixed(message.content, lines) if lines else message.content
+    parts = quoted_parts(message.content)
+    return prefixed(parts, quoted(lines)) if lines else parts
 
 
 def stamped(parts: tuple[Part, ...], at: datetime | None) -> tuple[Part, ...]:

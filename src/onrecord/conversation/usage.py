@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
-__all__ = ("FINISHES", "ModelUse", "Usage", "counted")
+__all__ = ("FINISHES", "ModelUse", "Usage", "counted", "total")
 
 FINISHES = ("stop", "length", "calls", "content", "refusal", "unknown")
 """How a reply ends: done, cut at the output cap, asking for tools, filtered, refused, not said."""
@@ -39,6 +41,12 @@ class Usage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
         )
+
+
+def total(of: Iterable[Usage]) -> Usage | None:
+    """The sum; None of nothing."""
+    held = tuple(of)
+    return sum(held[1:], held[0]) if held else None
 
 
 class ModelUse(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

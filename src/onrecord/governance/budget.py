@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
+from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, FeatureFailed, LimitReached
 from onrecord.governance.ledger import LEDGER, Ledger, LimitHit, Per, Spent, Ticked, Unpaid, What
 from onrecord.models.model import ModelCard
@@ -18,6 +19,7 @@ from onrecord.models.request import Request
 from onrecord.session.codec import slot_value
 from onrecord.session.session import Session
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.below import Below
 from onrecord.turn.moments import SLOTS, Hooks, Stop
 from onrecord.turn.turn import Turn
 
@@ -54,7 +56,7 @@ class Limit(Struct, frozen=True, kw_only=True):
             yield "max_seconds", self.seconds, seconds
 
 
-NO_LIMIT = Limit()
+NO_LIMIT, NOTHING = Limit(), Spent()
 
 
 class _Limits(Struct, frozen=True):
@@ -65,17 +67,20 @@ class Budget(_Limits, frozen=True, kw_only=True):
     """Adds up what the model calls of an agent cost, and ends turns that cost too much.
 
     Every call counts: replies, a director's judgements, consultations of features, replies that a `Reliable` threw
-    away, and what sub-agents spent (their tokens; their money is counted by a budget of their own). Only what providers
-    report is counted. Each call leaves a ``cost.tick`` entry, each limit that is crossed one ``cost.limit_hit``.
+    away, and what sub-agents spent. Only what providers report is counted. Each call leaves a ``cost.tick`` entry, each
+    limit that is crossed one ``cost.limit_hit``.
 
     ``turn`` and ``session`` limit one turn and all turns of a session, ``prices`` says what tokens cost. What is
     ``then`` done, once more was spent than a limit says, before another call would be made: ``stop`` the turn, with
     what was said so far and no wrap-up (calls of tools that wait are not run); ``fail`` it with `LimitReached`; or
     ``warn``, which only files the entry. A running call is never cut off, and a paid answer is always delivered.
+    Sub-agents are looked at while they work, several at once and through all their pauses: each ends the call that it
+    has begun, and makes no other.
     ``rounds_strict``: LimitReached also when a turn has used up its rounds and still asks for tools.
 
-    ConfigurationError for a limit in dollars without prices, or without that of the agent's model, and for one in
-    seconds of a session. FeatureFailed when a model that is chosen later has no price under a limit in dollars.
+    ConfigurationError for a limit in dollars without prices, or without that of the agent's model or of one that a
+    sub-agent asks, and for one in seconds of a session. FeatureFailed when a model that is chosen later has no price
+    under a limit in dollars.
     """
 
     session: Limit = NO_LIMIT
@@ -107,6 +112,9 @@ class Budget(_Limits, frozen=True, kw_only=True):
     def hooks(self, spec: AgentSpec) -> Hooks:
         if spec.card is not None and (told := self._without_price(spec.card)):
             raise ConfigurationError(told, hint=PRICE_HINT)
+        for name, card in _cards_below(spec):
+            if told := self._without_price(card):
+                raise ConfigurationError(f"sub-agent {name!r}: {told}", hint=PRICE_HINT)
         about: dict[str, Any] = {"then": self.then}
         for per, limit in (("turn", self.turn), ("session", self.session)):
             about |= {
@@ -115,7 +123,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
         return Hooks(
             on_request=self.before_call, on_reply=self.after_reply, on_settle=self.at_the_end,
             order={"request": EARLY}, purposes=frozenset({"speak", "wrap_up", "judge"}), folds=(LEDGER,),
-            bodies=(Ticked, LimitHit), manifest={"budget": about},
+            bodies=(Ticked, LimitHit), guard=self.guard, manifest={"budget": about}, alone=True,
         )  # fmt: skip
 
     async def before_call(self, turn: Turn, request: Request) -> Request | Stop:
@@ -146,22 +154,54 @@ class Budget(_Limits, frozen=True, kw_only=True):
         """What was spent since the last reply is added up."""
         self._over(turn)
 
+    def guard(self, turn: Turn, child: Turn, seen: Request | Round) -> Stop | None:
+        """What a sub-agent may still do, with what all of them have spent by now and the record does not say yet."""
+        if self.then == "warn" or (isinstance(seen, Round) and all(call.status != "asked" for call in seen.calls)):
+            return None
+        self._add_up(turn)
+        why = next((_told(*hit) for hit in self._crossed(turn, self._spent_below(turn))), "")
+        if why and (self.then == "fail" or (isinstance(seen, Request) and seen.purpose == "judge")):
+            raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
+        if why:
+            return Stop(why)
+        if isinstance(seen, Request) and (told := self._without_price(seen.model.card)):
+            raise FeatureFailed(self.name, "request", told, hint=PRICE_HINT)
+        return None
+
     def _over(self, turn: Turn) -> str:
         """Adds up what is new. Why nothing more may be asked; empty when it may."""
+        self._add_up(turn)
+        ledger, why = turn.state(LEDGER), ""
+        for per, what, most, actual in self._crossed(turn, NOTHING):
+            if what not in (ledger.hits if per == "turn" else ledger.session_hits):
+                action: Literal["warn", "abort"] = "warn" if self.then == "warn" else "abort"
+                turn.note(LimitHit(what=what, per=per, limit=most, actual=actual, action=action))
+            why = why or _told(per, what, most, actual)
+        return "" if self.then == "warn" else why
+
+    def _crossed(self, turn: Turn, more: Spent) -> Iterator[tuple[Per, What, float, float]]:
+        """Which limits are crossed by what was added up, and some more."""
+        seconds, ledger = (turn.effects.now() - turn.now).total_seconds(), turn.state(LEDGER)
+        per: Per
+        for per, limit, sums in (("turn", self.turn, ledger.in_turn), ("session", self.session, ledger.in_session)):
+            for hit in limit.crossed(sums + more, seconds):
+                yield per, *hit
+
+    def _spent_below(self, turn: Turn) -> Spent:
+        """What sub-agents spent for calls that have not returned yet."""
+        spent = NOTHING
+        for uses in (*turn.used.values(), *_running(turn)):
+            for name, usage in uses.items():
+                provider, _, model = name.partition(":")
+                usd = None if self.prices is None else self.prices.usd(provider, model, usage)
+                spent += Spent(
+                    estimated_usd=usd or 0.0, tokens_input=usage.input_tokens, tokens_output=usage.output_tokens
+                )
+        return spent
+
+    def _add_up(self, turn: Turn) -> None:
         for unpaid in turn.state(LEDGER).unpaid:
             self._tick(turn, unpaid)
-        seconds = (turn.effects.now() - turn.now).total_seconds()
-        why = ""
-        per: Per
-        for per, limit in _pairs(self):
-            ledger = turn.state(LEDGER)
-            sums, known = (ledger.in_turn, ledger.hits) if per == "turn" else (ledger.in_session, ledger.session_hits)
-            for what, most, actual in limit.crossed(sums, seconds):
-                if what not in known:
-                    action: Literal["warn", "abort"] = "warn" if self.then == "warn" else "abort"
-                    turn.note(LimitHit(what=what, per=per, limit=most, actual=actual, action=action))
-                why = why or f"{_NAMES[what]}: {actual:.6g} is more than the {most:.6g} allowed for a {per}"
-        return "" if self.then == "warn" else why
 
     def _tick(self, turn: Turn, call: Unpaid) -> None:
         usage, ledger = call.usage, turn.state(LEDGER)
@@ -184,8 +224,22 @@ class Budget(_Limits, frozen=True, kw_only=True):
         return f"model {card.name!r} has no price, so a limit in dollars would not hold"
 
 
-def _pairs(budget: Budget) -> tuple[tuple[Per, Limit], tuple[Per, Limit]]:
-    return ("turn", budget.turn), ("session", budget.session)
+def _told(per: Per, what: What, most: float, actual: float) -> str:
+    return f"{_NAMES[what]}: {actual:.6g} is more than the {most:.6g} allowed for a {per}"
+
+
+def _running(turn: Turn) -> Iterator[Mapping[str, Usage]]:
+    """What the turns below this one have used, while they run; each tells what those below it used that have ended."""
+    for child in turn.below.values():
+        yield child.uses
+        yield from _running(child)
+
+
+def _cards_below(spec: AgentSpec) -> Iterator[tuple[str, ModelCard]]:
+    for tool in spec.tools:
+        for trait in tool.traits:
+            if isinstance(trait, Below):
+                yield from trait.cards
 
 
 def spent(session: Session) -> Spent:

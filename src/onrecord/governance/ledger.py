@@ -29,6 +29,12 @@ class Spent(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Input and output."""
         return self.tokens_input + self.tokens_output
 
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            estimated_usd=self.estimated_usd + other.estimated_usd, tokens_input=self.tokens_input + other.tokens_input,
+            tokens_output=self.tokens_output + other.tokens_output,
+        )  # fmt: skip
+
     def plus(self, ticked: Ticked) -> Spent:
         """With one more call."""
         return Spent(
@@ -124,8 +130,8 @@ class LedgerFold:
         if isinstance(body, TurnResumed):
             return _resumed(state, entry.turn)
         if isinstance(body, (ModelAttempted, ModelReplied, ToolReturned)):
-            unpaid = _unpaid(entry, body)
-            return state if unpaid is None else replace(state, unpaid=(*state.unpaid, unpaid))
+            unpaid = _below(entry, body) if isinstance(body, ToolReturned) else _unpaid(entry, body)
+            return replace(state, unpaid=(*state.unpaid, *unpaid)) if unpaid else state
         if isinstance(body, Ticked):
             in_turn = body.cumulative if body.of == state.turn else state.in_turn
             return replace(state, in_session=body.session, unpaid=state.unpaid[1:], in_turn=in_turn)
@@ -140,26 +146,39 @@ def _resumed(state: Ledger, turn: str) -> Ledger:
     return replace(state, turn=turn, in_turn=paused[1], hits=paused[2], paused=None)
 
 
-def _unpaid(entry: Entry, body: ModelAttempted | ModelReplied | ToolReturned) -> Unpaid | None:
+def _below(entry: Entry, body: ToolReturned) -> tuple[Unpaid, ...]:
+    """What a sub-agent spent, model by model; where the record does not say which, as a whole."""
+    if body.spent is None:
+        return ()
+    return tuple(
+        Unpaid(
+            turn=entry.turn, n=entry.n, where=entry.where, round=body.call, purpose="tool", provider=provider,
+            model=model, usage=usage,
+        )
+        for provider, model, usage in (
+            (*name.partition(":")[::2], usage) for name, usage in (body.uses or {"": body.spent}).items()
+        )
+    )  # fmt: skip
+
+
+def _unpaid(entry: Entry, body: ModelAttempted | ModelReplied) -> tuple[Unpaid, ...]:
     if isinstance(body, ModelAttempted):
         if body.usage is None:
-            return None
+            return ()
         provider, _, model = body.model.partition(":")
-        return Unpaid(
+        one = Unpaid(
             turn=entry.turn, n=entry.n, where=entry.where, round=body.round, purpose="attempt", provider=provider,
             model=model, usage=body.usage,
         )  # fmt: skip
-    if isinstance(body, ToolReturned):
-        if body.spent is None:
-            return None
-        return Unpaid(turn=entry.turn, n=entry.n, where=entry.where, round=body.call, purpose="tool", usage=body.spent)
+        return (one,)
     use = body.round.use
     if use is None:
-        return None
-    return Unpaid(
+        return ()
+    one = Unpaid(
         turn=entry.turn, n=entry.n, where=entry.where, round=body.round.id, purpose=body.purpose,
         provider=use.provider, model=use.model, usage=use.usage,
     )  # fmt: skip
+    return (one,)
 
 
 def _hit(state: Ledger, body: LimitHit) -> Ledger:

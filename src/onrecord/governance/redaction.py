@@ -18,6 +18,7 @@ from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ConfigurationError
+from onrecord.governance.wordless import worded_fields
 from onrecord.jsonio import UNREADABLE, Json, loads, writable
 from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.kinds import (
@@ -66,6 +67,10 @@ OF_ITS_OWN: Mapping[type[Struct], frozenset[str]] = {
 OF_HISTORY: Mapping[str, Any] = {"import": tuple[Message, ...], "edit": tuple[Part, ...], "erase": Kept}
 """What the value of a change of history is, by its op."""
 
+MANIFESTED = (TurnOpened, TurnResumed)
+MOST_MANIFESTS = 64
+
+_MANIFESTS: dict[tuple[int, int], tuple[object, Mapping[str, Any], Mapping[str, Any]]] = {}
 _encode = msgspec.json.encode
 
 
@@ -84,6 +89,14 @@ def _fixed(kind: type[Struct]) -> frozenset[str]:
 def _is_choice(kind: Any) -> bool:
     """Whether a field holds one of a few words, or may hold one."""
     return get_origin(kind) is Literal or any(get_origin(option) is Literal for option in get_args(kind))
+
+
+@cache
+def _looked_at(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
+    """The fields of a type that may hold words, each with whether a text in it is left."""
+    fixed, apart = _fixed(kind), {"manifest"} if kind in MANIFESTED else set[str]()
+    apart |= OF_ITS_OWN.get(kind, frozenset())
+    return tuple((name, name in fixed) for name in worded_fields(kind, _fixed) if name not in apart)
 
 
 @cache
@@ -164,15 +177,18 @@ class Redaction(Struct, frozen=True, kw_only=True):
     def __call__(self, entry: Entry) -> Entry:
         """The entry as it may leave: the same one where nothing has to be taken out."""
         entry = leaving(entry)
-        held: object = entry.body
+        held = entry.body
         body: object = self._unknown(held) if isinstance(held, UnknownBody) else self._walked(held)
+        if isinstance(held, MANIFESTED) and (manifest := self._manifest(held.manifest)) is not held.manifest:
+            body = with_(cast(Any, body), manifest=manifest)
         return entry if body is held else with_(entry, body=_unguessable(body))
 
     def text(self, text: str) -> str:
         """A text as it may leave."""
         if not self.texts:
             return self.word if text else text
-        for pattern in cast(Sequence[re.Pattern[str]], self.patterns):
+        pattern: Any
+        for pattern in self.patterns:
             text = pattern.sub(self._word, text)
         return text
 
@@ -181,6 +197,17 @@ class Redaction(Struct, frozen=True, kw_only=True):
         told = {name: held for name, held in loads(bytes(body.raw)).items() if name != "kind"}
         new = self._mapping(told)
         return body if new is told else with_(body, raw=Raw(_encode({"kind": body.was, **new})))
+
+    def _manifest(self, held: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A manifest is the same in every turn of an agent: it is looked at once."""
+        key = (id(self), id(held))
+        seen = _MANIFESTS.get(key)
+        if seen is None or seen[0] is not self or seen[1] is not held:
+            if len(_MANIFESTS) >= MOST_MANIFESTS:
+                _MANIFESTS.clear()
+            # What the key names by id is kept with it, so that no id can come to mean something else.
+            seen = _MANIFESTS[key] = (self, held, self._mapping(held))
+        return seen[2]
 
     @property
     def _members(self) -> re.Pattern[str]:
@@ -196,20 +223,18 @@ class Redaction(Struct, frozen=True, kw_only=True):
         """The value with what it holds redacted; itself when nothing changed."""
         if isinstance(value, str):
             return self._text_of(value)
-        if isinstance(value, (int, float)) or value is None:
+        if isinstance(value, (int, float)) or (not value and not isinstance(value, Struct)):
             return value
+        if isinstance(value, (tuple, list)):
+            return self._items(value)
+        if isinstance(value, Struct):
+            return self._history(value) if isinstance(value, HistoryChanged) else self._struct(value)
         if isinstance(value, Raw):
             held = loads(bytes(value)) if bytes(value) else None
             new = self._walked(held)
             return value if new is held else Raw(_encode(new))
-        if isinstance(value, Struct):
-            return self._history(value) if isinstance(value, HistoryChanged) else self._struct(value)
         if isinstance(value, Mapping):
             return self._mapping(value)
-        if isinstance(value, (tuple, list)):
-            items = [self._walked(item) for item in value]
-            same = all(new is old for new, old in zip(items, value, strict=True))
-            return value if same else tuple(items) if isinstance(value, tuple) else items
         if isinstance(value, (bytes, bytearray)):
             return value if self.media else b""
         return value
@@ -238,16 +263,25 @@ class Redaction(Struct, frozen=True, kw_only=True):
         return body if new is held else with_(body, value=Raw(_encode(new)))
 
     def _struct(self, value: Struct) -> Struct:
-        changed: dict[str, Any] = {}
-        fixed, own = _fixed(type(value)), OF_ITS_OWN.get(type(value), frozenset())
-        for name in value.__struct_fields__:
+        changed: dict[str, Any] | None = None
+        for name, is_fixed in _looked_at(type(value)):
             old = getattr(value, name)
-            if name in own or (name in fixed and isinstance(old, str)):
-                continue
-            new = self._walked(old)
+            if not old or (is_fixed and isinstance(old, str)):
+                continue  # nothing has no words
+            new = self._text_of(old) if type(old) is str else self._walked(old)
             if new is not old:
+                changed = {} if changed is None else changed
                 changed[name] = new
         return with_(value, **changed) if changed else value
+
+    def _items(self, value: tuple[Any, ...] | list[Any]) -> tuple[Any, ...] | list[Any]:
+        items: list[Any] | None = None
+        for place, old in enumerate(value):
+            new = self._text_of(old) if type(old) is str else self._walked(old)
+            if new is not old:
+                items = [*value] if items is None else items
+                items[place] = new
+        return value if items is None else tuple(items) if isinstance(value, tuple) else items
 
     def _mapping(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         new: dict[str, Any] = {}

@@ -9,6 +9,7 @@ from onrecord.conversation.inputs import Answered
 from onrecord.errors import UsageError
 from onrecord.session.session import Session
 from onrecord.session.store import Store
+from onrecord.turn.above import check_reachable
 from onrecord.turn.answering import check_answer
 
 __all__ = ("SPEAKER", "Caller", "check_audience", "check_fit")
@@ -32,6 +33,7 @@ async def check_fit(store: Store, session: SessionKey, answer: Answered, known: 
     """UsageError for an answer that does not fit the open question, before it is accepted: it could not be taken."""
     held = await store.load(session, known=known)
     if held is not None and held.question is not None and held.question.key == answer.key:
+        check_reachable(held, None)
         check_answer(held.question, answer)
 
 

@@ -17,11 +17,16 @@ _edge = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
 # What tokenizers of models take for the start of a message, such as <|im_start|> and [INST].
 _control = re.compile("<(?=[|\uff5c])|\\[(?=/?INST\\])")
 _blank = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_special = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029&<>"]')
 
 
 def unframed(text: str) -> str:
     """The text with the edges of frames in it written so that they are none: ``&lt;/source>``."""
-    return _control.sub(lambda found: "&lt;" if found.group() == "<" else "&#91;", _edge.sub("&lt;", text))
+    if "<" in text:
+        text = _edge.sub("&lt;", text)
+    if "<" in text or "[" in text:
+        text = _control.sub(lambda found: "&lt;" if found.group() == "<" else "&#91;", text)
+    return text
 
 
 def framed(tag: str, about: Mapping[str, str], text: str) -> str:
@@ -31,6 +36,8 @@ def framed(tag: str, about: Mapping[str, str], text: str) -> str:
 
 
 def _attribute(value: str) -> str:
+    if not _special.search(value):
+        return value.strip()
     flat = _blank.sub(" ", value).strip()
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 

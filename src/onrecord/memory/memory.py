@@ -106,7 +106,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
             on_request=self._shows, on_settle=None if self.read_only else self._settles, forget=self._forgets,
             order={"request": SLOTS["request"]["MEMORY"], "settle": SLOTS["settle"]["MEMORY"]},
             bodies=(MemoryRecalled, MemoryKept),
-            manifest={"memory": {self.name: [strategy.name for strategy in self.strategies]}},
+            manifest={"memory": {self.name: [strategy.name for strategy in self.strategies]}}, alone=True,
         )  # fmt: skip
 
     def space(self, turn: Turn) -> Space:

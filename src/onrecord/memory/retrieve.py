@@ -86,7 +86,7 @@ class Retrieve(_From, frozen=True, kw_only=True):
             about |= {"passages": len(self.corpus), "embedder": self.corpus.fingerprint}
         return Hooks(
             on_request=self._shows, order={"request": SLOTS["request"]["MEMORY"]}, bodies=(MemoryRecalled,),
-            manifest={"retrieve": {self.name: about}},
+            manifest={"retrieve": {self.name: about}}, alone=True,
         )  # fmt: skip
 
     async def _shows(self, turn: Turn, request: Request) -> Request:

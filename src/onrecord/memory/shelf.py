@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import count
 from math import log
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -15,27 +16,31 @@ from onrecord.memory.terms import terms
 
 __all__ = ("PlainShelf",)
 
+KINDS: tuple[KeptKind, ...] = get_args(KeptKind)
+
 
 class PlainShelf:
     """A `Shelf` in memory, for tests and first steps; keeps the same promises as one in a file."""
 
     def __init__(self) -> None:
-        self._spaces: dict[Space, dict[str, Kept]] = {}
+        self._kinds: dict[tuple[Space, KeptKind], dict[str, Kept]] = {}
         self._number = count(1)
 
     async def put(self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = ()) -> None:
-        held = self._spaces.setdefault(space, {})
-        for key in (*drop, *(one.key for one in kept)):
-            held.pop(key, None)
-        held.update({one.key: replace(one, n=next(self._number)) for one in kept})
-        if not held:
-            del self._spaces[space]
+        self._drop(space, (*drop, *(one.key for one in kept)))
+        for one in kept:
+            self._kinds.setdefault((space, one.kind), {})[one.key] = replace(one, n=next(self._number))
 
     async def newest(
         self, space: Space, kind: KeptKind, /, *, limit: int, after: int = 0, apart: Shown = NOTHING_SHOWN
     ) -> list[Kept]:
-        found = [one for one in self._of(space, kind, apart) if one.n > after]
-        return found[max(len(found) - limit, 0) :]
+        found: list[Kept] = []
+        for one in reversed(self._kinds.get((space, kind), {}).values()):  # they stand in the order they came
+            if one.n <= after or len(found) >= limit:
+                break
+            if not apart.covers(one):
+                found.append(one)
+        return found[::-1]
 
     async def search(
         self, space: Space, kind: KeptKind, text: str, /, *, limit: int, apart: Shown = NOTHING_SHOWN
@@ -52,20 +57,25 @@ class PlainShelf:
 
     async def forget(self, what: SessionKey | Identity, /) -> int:
         gone = 0
-        for space, held in list(self._spaces.items()):
+        for (space, _), held in list(self._kinds.items()):
             keys = _of_person(space, held, what) if isinstance(what, Identity) else _of_session(space, held, what)
-            for key in keys:
-                del held[key]
-            gone += len(keys)
+            gone += self._drop(space, keys)
+        return gone
+
+    def _drop(self, space: Space, keys: Iterable[str]) -> int:
+        gone = 0
+        for kind in KINDS:
+            held = self._kinds.get((space, kind), {})
+            gone += sum(held.pop(key, None) is not None for key in keys)
             if not held:
-                del self._spaces[space]
+                self._kinds.pop((space, kind), None)
         return gone
 
     async def close(self) -> None:
         pass
 
     def _of(self, space: Space, kind: KeptKind, apart: Shown) -> Iterable[Kept]:
-        return (k for k in self._spaces.get(space, {}).values() if k.kind == kind and not apart.covers(k))
+        return (k for k in self._kinds.get((space, kind), {}).values() if not apart.covers(k))
 
 
 def _of_person(space: Space, held: dict[str, Kept], who: Identity) -> list[str]:

@@ -252,7 +252,7 @@ class RuntimeContext(Struct, frozen=True, kw_only=True):
             on_input=self._admit, on_request=_show,
             # Behind the rules, so that nothing is read for an input that they deny.
             order={"input": SLOTS["input"]["RULES"] + 100, "request": SLOTS["request"]["MEMORY"]},
-            folds=(SNAPSHOT,), bodies=(ContextSnapshot,),
+            folds=(SNAPSHOT,), bodies=(ContextSnapshot,), alone=True,
         )  # fmt: skip
 
     async def _admit(self, turn: Turn, input: Input) -> Allow[Input]:

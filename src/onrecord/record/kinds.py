@@ -64,7 +64,7 @@ class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     far; ``done`` holds the results of verbs already performed; ``children`` paused sub-turns; the counters say where
     entries, takes, rounds, questions and new ids go on counting, so that nothing is named twice. ``tool`` and
     ``output`` are digests of schemas: of the tool that waits, and of the agent's typed output. ``stopped`` is the
-    reason of a stop that came up beside the question, ``spent`` what sub-turns used so far, by call.
+    reason of a stop that came up beside the question, ``used`` what sub-turns used so far, by call and model.
     """
 
     turn: str
@@ -88,7 +88,7 @@ class Pending(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     output: str = ""
     stopped: str = ""
     stopped_wraps_up: bool = False
-    spent: Mapping[str, Usage] = {}
+    used: Mapping[str, Mapping[str, Usage]] = {}
 
 
 class TurnOpened(Body, frozen=True, gc=False, kw_only=True, tag="turn.opened"):
@@ -218,7 +218,8 @@ class ToolStarted(Body, frozen=True, gc=False, kw_only=True, tag="tool.started")
 class ToolReturned(Body, frozen=True, gc=False, kw_only=True, tag="tool.returned"):
     """What the model reads of a call, filed in call order; the wall times are the handler's own.
 
-    ``spent`` is what a sub-agent used. That a rule replaced the result is a verdict of its own.
+    ``spent`` is what a sub-agent used, ``uses`` the same by model, named with its provider. That a rule replaced the
+    result is a verdict of its own.
     """
 
     call: str
@@ -230,6 +231,7 @@ class ToolReturned(Body, frozen=True, gc=False, kw_only=True, tag="tool.returned
     started_at: datetime | None = None
     ended_at: datetime | None = None
     spent: Usage | None = None
+    uses: Mapping[str, Usage] = {}
 
 
 class VerdictFiled(Body, frozen=True, gc=False, kw_only=True, tag="verdict"):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.conversation.inputs import below_key
 from onrecord.record.entry import Entry
 from onrecord.session.erasing import (
     Rewritten,
@@ -248,7 +249,7 @@ def _carry_out(cells: Cells, plan: _Plan) -> Erasure | None:
         cells.put_back(key, plan.leftovers.without_preview)
     done = Erasure(messages=plan.messages, entries=made.erased, rows=rows)
     for child in cells.below(key):
-        if any(child.id.startswith(f"{key.id}/{turn}/") for turn in made.gone):
+        if any(child.id.startswith(below_key(key, f"{turn}/").id) for turn in made.gone):
             done += _erase_one(cells, child, plan.why, keeps_wakes=plan.leftovers is None)
     return done
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import below_key
 from onrecord.conversation.usage import Usage
 from onrecord.errors import MissingDependency
 from onrecord.record.entry import Body, Entry
@@ -195,7 +197,8 @@ def _call_above(session: str, otel: _OpenTelemetry) -> Span | None:
     above = next((one.state for one in all_followed() if isinstance(one.state, _Take)), None)
     if above is None or not otel.is_current(above.span):
         return None
-    return next((span for call, span in above.calls.items() if session.endswith(f"/{call}")), None)
+    made = ((below_key(SessionKey(session_of(call)), call).id, span) for call, span in above.calls.items())
+    return next((span for key, span in made if key == session), None)
 
 
 def _ns(at: datetime) -> int:

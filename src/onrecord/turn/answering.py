@@ -15,7 +15,7 @@ from onrecord.tools.issues import listed
 from onrecord.tools.problems import compiled
 from onrecord.tools.time_formats import time_problem
 
-__all__ = ("answer_of", "check_answer", "field_problem")
+__all__ = ("answer_of", "check_answer", "field_problem", "still_fits")
 
 
 def answer_of(pending: Pending, input: Input, now: datetime) -> Answered:
@@ -35,6 +35,13 @@ def answer_of(pending: Pending, input: Input, now: datetime) -> Answered:
         raise UsageError(f"a {type(input).__name__} answers no question")
     check_answer(question, input)
     return input
+
+
+def still_fits(pending: Pending | None, input: Input, before: Answered, after: Answered) -> Answered:
+    """What input rules made of an answer. UsageError where it does not fit the question any more."""
+    if pending is not None and isinstance(input, Answered) and after is not before:
+        check_answer(pending.question, after)
+    return after
 
 
 def check_answer(question: Question, answer: Answered) -> None:

@@ -16,6 +16,7 @@ from onrecord.conversation.content import Audio, File, Image, Part, Text
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import CallStatus, Note, ToolCall
 from onrecord.conversation.outgoing import CallDelta
+from onrecord.conversation.usage import total
 from onrecord.jsonio import Json, canonical, digest, dumps, own
 from onrecord.record.kinds import ToolReturned
 from onrecord.tools.result_text import as_result, cut, misfit, readable, serialise
@@ -54,12 +55,14 @@ def error_text(message: str, **more: Json) -> str:
 def effect_key(turn: Turn, verb: str, call: ToolCall, own: str = "") -> str:
     """``{turn}/{verb key}/{tool}:{digest of the arguments}``, and ``/{k}`` for the k-th equal call.
 
+    In the turn of a sub-agent the key of the call that takes it stands in place of the turn.
+
     It says what is done, not where: a take that runs again may ask for something else at the same place. ``own`` is
     the key that the director has for its call, if it has one.
     """
     if own:
         return own
-    base = f"{turn.id}/{verb}/{call.name}:{digest(canonical(call.args), turn.id)}"
+    base = f"{turn.deed}/{verb}/{call.name}:{digest(canonical(call.args), turn.deed)}"
     equal = turn.effect_keys.setdefault(base, {})
     place = equal.setdefault(call.id, len(equal))
     return f"{base}/{place}" if place else base
@@ -258,9 +261,12 @@ def return_call(
     *, notes: tuple[Note, ...] = (), started_at: datetime | None = None, ended_at: datetime | None = None,
 ) -> int:  # fmt: skip
     """Files what the model reads of a call, and shows a live reader how it ended, also where it never ran."""
+    turn.paused_children.pop(call.id, None)
+    used = turn.used.pop(call.id, {})
     body = ToolReturned(
         call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=readable(content),
-        notes=notes, started_at=started_at, ended_at=ended_at, spent=turn.spent.pop(call.id, None),
+        notes=notes, started_at=started_at, ended_at=ended_at, spent=total(used.values()),
+        uses=used,
     )  # fmt: skip
     entry = turn.note(body, cause=cause, where=place_of(call))
     if turn.emit is not None:

@@ -26,6 +26,7 @@ from onrecord.models.request import (
 from onrecord.record.kinds import Noted
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import OfferContext
+from onrecord.turn.above import stop_above
 from onrecord.turn.contained import fail
 from onrecord.turn.instruction import Instruction
 from onrecord.turn.moments import SLOTS, Rank, Stop
@@ -124,7 +125,14 @@ async def offered(
 
 
 async def run_request_hooks(turn: Turn, request: Request) -> Request | Stop:
-    """The request after its hooks, pieces in order again; or the stop that one of them called for."""
+    """The request after its hooks, pieces in order again; or the stop that one of them called for, or a turn above."""
+    got = await _through_hooks(turn, request)
+    if turn.above is None or isinstance(got, Stop) or got.purpose == "consult":
+        return got
+    return stop_above(turn, got) or got
+
+
+async def _through_hooks(turn: Turn, request: Request) -> Request | Stop:
     hooks = turn.plan.on_request[request.purpose]
     if not hooks:
         return request

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Raw, Struct
@@ -262,10 +262,10 @@ def _asked(turn: Turn, round_id: str, each: _Ready, ask: Ask, *, unwound: bool) 
     return _or_denied(turn, round_id, each.call, asking, each.started)
 
 
-def settle_rest(turn: Turn, round_id: str, why: str, cause: int | None, *, besides: str = "") -> None:
+def settle_rest(turn: Turn, round_id: str, why: str, cause: int | None, *, besides: Collection[str] = ()) -> None:
     """Every call of the round that is still asked is settled as not run, so that none stays unanswered."""
     for call in turn.working.round(round_id).calls:
-        if call.status == "asked" and call.id != besides:
+        if call.status == "asked" and call.id not in besides:
             return_call(turn, call, round_id, "not_run", (Text(error_text(f"Not executed: {why}.")),), cause)
 
 

@@ -70,7 +70,7 @@ def _result(turn: Turn, status: Status, session: Session, *, kept: bool = True) 
         entries=tuple(turn.entries), messages=messages, text="\n\n".join(m.text for m in messages if m.text),
         question=turn.question if kept else None, private=dict(turn.private), wakes=tuple(turn.wakes) if kept else (),
         disarmed=tuple(turn.disarmed) if kept else (), lines=tuple(turn.lines), llm_calls=turn.llm_calls,
-        usage=turn.usage, children=tuple(turn.children), typed=_typed(turn),
+        usage=turn.usage, uses=dict(turn.uses), children=tuple(turn.children), typed=_typed(turn),
     )  # fmt: skip
 
 

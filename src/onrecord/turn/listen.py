@@ -164,10 +164,10 @@ class _Ear:
         told = f"model {name!r} gave a {type(chunk).__name__} whose fields are not of their types"
         return ModelError(told, kind="unknown", provider=provider)
 
-    def spend(self, usage: Usage | None) -> None:
+    def spend(self, usage: Usage | None, model: str) -> None:
         """Adds what an attempt cost: a failed one at once, since the next may end the call."""
         if usage is not None:
-            self.turn.count(usage)
+            self.turn.count(usage, model)
             self.spent = usage if self.spent is None else self.spent + usage
 
     def flush(self) -> None:
@@ -207,7 +207,7 @@ class _Ear:
                 ),
                 where=where,
             )  # fmt: skip
-            self.spend(chunk.usage)
+            self.spend(chunk.usage, chunk.model)
         elif isinstance(chunk, CitationChunk):
             self.citations += chunk.citations
             if emit is not None:
@@ -282,7 +282,9 @@ async def listen(turn: Turn, request: Request, rid: str, filters: Filters, *, li
             raise
         card = request.model.card
         raise raised_error(card.provider, card.name, error) from error
-    ear.spend(ear.finished.usage if ear.finished else None)
+    use = settled.use
+    if use is not None:
+        ear.spend(use.usage, f"{use.provider}:{use.model}")
     return _heard(settled, ear.items, ear.spent, filtered=bool(filters))
 
 

@@ -41,6 +41,7 @@ __all__ = (
     "BeforeTool",
     "Deny",
     "Feature",
+    "Guard",
     "Hooks",
     "Left",
     "Moment",
@@ -214,8 +215,9 @@ if TYPE_CHECKING:
     AfterTool = Callable[[Turn, Returned], Awaitable[Allow[Returned] | Deny]]
     OnOutput = Callable[[Turn, Answer], Awaitable[Allow[Answer] | Deny | Revise]]
     OnSettle = Callable[[Turn], Awaitable[None]]
+    Guard = Callable[[Turn, Turn, Request | Round], "Stop | None"]
 else:
-    OnInput = OnRequest = OnText = OnReply = BeforeTool = AfterTool = OnOutput = OnSettle = Callable[..., Any]
+    OnInput = OnRequest = OnText = OnReply = BeforeTool = AfterTool = OnOutput = OnSettle = Guard = Callable[..., Any]
 
 
 class Left(Struct, frozen=True, kw_only=True):
@@ -262,6 +264,8 @@ class Hooks(Struct, frozen=True, kw_only=True):
     empty text); native items are left as they are. ``alone``: two features of this name are refused. ``keeps_text``:
     verdicts that change or deny keep the text of what stood before and after, in the record alone. ``redact`` is no
     moment either: one feature says how entries look to everything outside the record.
+    ``guard`` is asked in the turns of sub-agents, with the turn that mounts it first: about each request before it is
+    sent, but for consultations, and about each reply. A `Stop` ends the turn below.
     ``active`` names what is in use in a turn, a skill say, for toolsets that offer by it (`OfferContext.active`).
     """
 
@@ -292,6 +296,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
     keeps_text: bool = True
     redact: Callable[[Entry], Entry] | None = None
     active: Callable[[Turn], frozenset[str]] | None = None
+    guard: Guard | None = None
 
 
 class Feature(Protocol):

@@ -104,5 +104,5 @@ def settled_pending(turn: Turn, pending: Pending) -> Pending:
         outside=turn.working.outside is not None,
         stopped="" if turn.stopped is None else turn.stopped.reason,
         stopped_wraps_up=turn.stopped is not None and turn.stopped.wrap_up,
-        spent=dict(turn.spent),
+        used=dict(turn.used),
     )

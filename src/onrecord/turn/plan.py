@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import Struct
 
-from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
@@ -18,12 +17,14 @@ from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.below import Below, Forget
+from onrecord.turn.conflicts import check_single
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
-from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Hooks, Moment, Rank, Watch
+from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Guard, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
 
-__all__ = ("Below", "Bundle", "Mounted", "Plan", "compile_plan")
+__all__ = ("Bundle", "Mounted", "Plan", "compile_plan")
 
 HOOK_NAMES: dict[Moment, str] = {
     "input": "on_input",
@@ -76,22 +77,6 @@ class Bundle(Struct, frozen=True, kw_only=True):
         return Hooks(tools=self.tools, instructions=self.instructions, manifest={"bundles": {self.name: self.version}})
 
 
-Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
-"""A feature's name, and how it lets go of a session or a person."""
-
-
-class Below(Struct, frozen=True):
-    """A trait of tools that are agents: what their features keep has to be forgotten with what their host's do."""
-
-    forget: tuple[Forget, ...]
-
-    def check(self, tool: Tool, /) -> None:
-        """It may stand on any tool."""
-
-    def arms(self) -> None:
-        """Nothing has to be mounted: it is read where an agent is compiled."""
-
-
 class Plan:
     """Everything the loop needs of an agent, immutable after `compile_plan`."""
 
@@ -117,6 +102,7 @@ class Plan:
         self.conditional: tuple[Instruction, ...] = ()
         self.declared: tuple[Instruction, ...] = ()  # all of them, in the order in which requests show them
         self.forget: tuple[Forget, ...] = ()
+        self.guards: tuple[tuple[str, Guard], ...] = ()
         self.features: tuple[str, ...] = ()
         self.active: tuple[Callable[[Any], frozenset[str]], ...] = ()
         self.manifests: tuple[Mapping[str, Json], ...] = ()
@@ -187,19 +173,21 @@ def compile_plan(
 ) -> Plan:
     """Mounts everything into the plan. ``first`` are hooks of the core and the director, before the features'."""
     mounted = list(first)
-    sides = [OURS] * len(mounted)
+    sides, forms = [OURS] * len(mounted), [name for name, _ in mounted]
     for feature, side in sourced(features):
         mounted.append((feature.name, hooks_of(feature, feature.name, plan.spec)))
         sides.append(side)
-    _check_single(mounted, sides)
+        forms.append(type(feature).__name__)
+    check_single(mounted, forms, sides)
     register_tools(plan, _tools(tools, mounted, sides))
     if armed := _armed(plan, features):
         mounted += armed
         sides += [OURS] * len(armed)
+        forms += [name for name, _ in armed]
         register_tools(plan, _tools(tools, mounted, sides))
     plan.features = tuple(name for name, _ in mounted)
     _check_bundles(features)
-    _check_single(mounted, sides)
+    check_single(mounted, forms, sides)
     _mount_moments(plan, mounted)
     _mount_state(plan, mounted)
     told = [i for _, h in mounted for i in h.instructions]
@@ -263,27 +251,6 @@ def _check_bundles(features: Iterable[Feature]) -> None:
             raise FeatureConflict(f"bundle {bundle.name!r} is given {twice}", hint="take one of them out")
         if isinstance(bundle, Bundle):
             versions[bundle.name] = bundle.version
-
-
-def _check_single(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) -> None:
-    """FeatureConflict for two of what there may be one of, naming both and who brings them."""
-    placed = [(name, hooks, side) for (name, hooks), side in zip(mounted, sides, strict=True)]
-    for name, hooks, _ in placed:
-        same = [side for other, _, side in placed if other == name]
-        if hooks.alone and len(same) > 1:
-            raise FeatureConflict(
-                f"the feature {name!r} is given twice, by {same[0]} and by {same[1]}",
-                hint="one of them says everything",
-            )
-    slot = SLOTS["request"]["WINDOW"]
-    windows = [(n, side) for n, h, side in placed if h.on_request is not None and h.order.get("request") == slot]
-    thinking = [(n, side) for n, h, side in placed if h.on_thinking is not None]
-    for what, found in (("can hold the window", windows), ("rewrites thinking", thinking)):
-        if len(found) > 1:
-            (one, by_one), (other, by_other), *_ = found
-            raise FeatureConflict(
-                f"only one feature {what}; found {one!r} and {other!r}, of {by_one} and of {by_other}"
-            )
 
 
 def _tools(
@@ -386,6 +353,7 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
             plan.watch = (*plan.watch, watch)
     plan.active = tuple(h.active for _, h in mounted if h.active is not None)
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
+    plan.guards = tuple((name, h.guard) for name, h in mounted if h.guard is not None)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
     _mount_forgets(plan, [(name, h.forget) for name, h in mounted if h.forget is not None])
 

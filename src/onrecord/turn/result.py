@@ -38,7 +38,8 @@ class TurnResult(Struct, Generic[O], frozen=True, kw_only=True):
     ``session`` is the new state (its ``version`` is untouched: a store writes it), ``changed`` False means: save
     nothing, send nothing. ``messages`` are to be delivered in order. ``text`` is all of their words. ``question`` is
     set when the turn is paused; ``private`` holds what may be shown to the person but is never recorded.
-    ``llm_calls`` counts failed calls too; ``usage`` is None when nobody counted.
+    ``llm_calls`` counts failed calls too; ``usage`` is None when nobody counted. ``uses`` is the same by model, named
+    with its provider. All three count what sub-agents did; ``children`` are their turns.
     """
 
     status: Status
@@ -55,6 +56,7 @@ class TurnResult(Struct, Generic[O], frozen=True, kw_only=True):
     lines: tuple[Outcome, ...] = ()
     llm_calls: int = 0
     usage: Usage | None = None
+    uses: Mapping[str, Usage] = {}
     children: tuple[TurnResult[Any], ...] = ()
     typed: tuple[object, str, str] | None = None
 

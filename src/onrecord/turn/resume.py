@@ -10,11 +10,12 @@ from onrecord.conversation.messages import ToolCall
 from onrecord.errors import UsageError
 from onrecord.record.kinds import Pending
 from onrecord.tools.tool import ToolResult
+from onrecord.turn.above import AskerGone
 from onrecord.turn.before_call import BEFORE, CHECKED
 from onrecord.turn.call import Handled, effect_key, error_text, finish_call, place_of, return_call
 from onrecord.turn.call_context import answer_name, answers_to
 from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
-from onrecord.turn.pause import pause, schema_mark
+from onrecord.turn.pause import Asking, pause, schema_mark
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
@@ -58,14 +59,38 @@ async def resume_verb(
     if schema_mark(batch.tools[call.name]) != pending.tool:
         raise _refused(f"the tool {call.name!r} has another schema than when it was called")
     paused_on = f"the turn paused on {call.name!r} before this call was reached"
-    settle_rest(turn, round_id, paused_on, turn.cause, besides=call.id)
-    return await _go_on(turn, batch, round_id, call, kind, by, answer)
+    settle_rest(turn, round_id, paused_on, turn.cause, besides={call.id, *turn.paused_children})
+    try:
+        asking = await _go_on(turn, batch, round_id, call, kind, by, answer) or await _ask_next(turn, batch, round_id)
+    except AskerGone as gone:
+        raise gone.error from None
+    return None if asking is None else pause(turn, asking, batch.verb, batch.data)
+
+
+async def _ask_next(turn: Turn, batch: Batch, round_id: str) -> Asking | None:
+    """The question of a sub-agent that waited beside the one that was answered: a session has one open question."""
+    for call in turn.working.round(round_id).calls:
+        if call.status != "asked" or call.id not in turn.paused_children:
+            continue
+        if turn.stopped is not None:
+            _leave_waiting(turn, round_id, call, "the turn was stopped")
+        elif (
+            asking := await resume_call(turn, batch, round_id, call, behind=HANDLER, cause=turn.cause or 0)
+        ) is not None:
+            return asking
+    return None
+
+
+def _leave_waiting(turn: Turn, round_id: str, call: ToolCall, why: str) -> None:
+    """A call that ran, asked, and will never hear the answer."""
+    text = error_text(f"Cancelled: {why} while this waited for an answer, so its outcome is unknown.")
+    return_call(turn, call, round_id, "cancelled", (Text(text),), turn.cause)
 
 
 async def _go_on(
     turn: Turn, batch: Batch, round_id: str, call: ToolCall, kind: str, by: str, answer: Answered
-) -> Question | None:
-    cause, asking = turn.cause or 0, None
+) -> Asking | None:
+    cause = turn.cause or 0
     if kind in (BEFORE, CHECKED):
         if not any(h.mark == by for h in turn.plan.on["before_tool"]):
             raise _refused(_gone("rule", by))
@@ -74,8 +99,8 @@ async def _go_on(
             file_verdict(turn, "before_tool", by, "deny", why, call=call.id, where=place_of(call))
             return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
             return None
-        asking = await resume_call(turn, batch, round_id, call, behind=f"{kind}/{by}", cause=cause)
-    elif kind == "result" and answer.approved is False and answer.value is None:
+        return await resume_call(turn, batch, round_id, call, behind=f"{kind}/{by}", cause=cause)
+    if kind == "result" and answer.approved is False and answer.value is None:
         return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
     elif kind == "result":
         value = {"approved": True} if answer.value is None and answer.approved else answer.value
@@ -85,8 +110,8 @@ async def _go_on(
     else:
         key = effect_key(turn, batch.verb, call, batch.scope.key)
         turn.done[answer_name(key, answers_to(turn, key))] = answer
-        asking = await resume_call(turn, batch, round_id, call, behind=HANDLER, cause=cause)
-    return None if asking is None else pause(turn, asking, batch.verb, batch.data)
+        return await resume_call(turn, batch, round_id, call, behind=HANDLER, cause=cause)
+    return None
 
 
 def pass_by(turn: Turn) -> None:
@@ -104,13 +129,10 @@ def settle_paused(turn: Turn) -> None:
     if not any(at is not None and at.id == held for at in (turn.working.open, turn.working.acting)):
         return
     for call in turn.working.round(held).calls:
-        if (
-            call.status == "asked"
-            and call.id == pending.question.call
-            and pending.place.partition("/")[0] not in {"reply", BEFORE, CHECKED, "result"}
-        ):
-            text = error_text("Cancelled: the turn ended while this waited for an answer, so its outcome is unknown.")
-            return_call(turn, call, held, "cancelled", (Text(text),), turn.cause)
+        places = {"reply", BEFORE, CHECKED, "result"}
+        asked = call.id == pending.question.call and pending.place.partition("/")[0] not in places
+        if call.status == "asked" and (asked or call.id in turn.paused_children):
+            _leave_waiting(turn, held, call, "the turn ended")
     settle_rest(turn, held, "the turn ended before this call", turn.cause)
 
 

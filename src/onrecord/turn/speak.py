@@ -13,6 +13,7 @@ from onrecord.conversation.usage import Usage
 from onrecord.errors import AnswerRefused, ModelError
 from onrecord.models.request import Offer, Piece, Purpose, Reading, Request, Shape, TextFilter
 from onrecord.record.kinds import DataPatched, ModelReplied, Pending, RoundSettled
+from onrecord.turn.above import stop_above
 from onrecord.turn.answer import correction, governed, run_output, withheld
 from onrecord.turn.compose import WRAP_UP, arranged, base_request, offered, run_request_hooks, wired, with_conditional
 from onrecord.turn.contained import fail
@@ -240,7 +241,8 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
         turn, purpose, where, pieces, own=speaking.own, offers=offers, shape=speaking.shape or turn.shape,
         carries=speaking.carries,
     )  # fmt: skip
-    got = await run_request_hooks(turn, request) if turn.plan.on_request[purpose] else request
+    hooked = turn.plan.on_request[purpose] or turn.above is not None
+    got = await run_request_hooks(turn, request) if hooked else request
     if isinstance(got, Stop):
         if speaking.wrapping:
             turn.stopped = Stop(got.reason)
@@ -264,6 +266,8 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
     replied = ModelReplied(round=heard.round, purpose=purpose, shown=shown, unwrapped=unwrapped)
     turn.cause = turn.note(replied, where=where).n
     _read(speaking, heard.round)
+    if turn.above is not None:
+        stop_above(turn, turn.working.round(heard.round.id))
     return heard
 
 

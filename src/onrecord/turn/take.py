@@ -48,7 +48,8 @@ from onrecord.record.kinds import (
 from onrecord.record.record import Entries
 from onrecord.session.session import Session, resumed
 from onrecord.turn import watching
-from onrecord.turn.answering import answer_of, check_answer
+from onrecord.turn.above import check_reachable
+from onrecord.turn.answering import answer_of, still_fits
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.effects import Effects
 from onrecord.turn.ending import end, nothing
@@ -72,10 +73,10 @@ class Order(Struct, frozen=True, kw_only=True):
     ``session`` is the state to start from, or only its key. ``history`` replaces the session's conversation for this
     take and stays the caller's. ``row`` and ``number`` name the turn (None: from the input and `Session.seq`),
     ``attempt`` is the take's number. ``emit`` gets the live deltas, ``began`` the running `Turn`. ``above`` is the
-    session whose turn asks for this one: a new session below it belongs to the same person. ``interrupted`` ends the
-    take once the input is admitted. ``was_read`` says whether anybody read what was emitted (None: yes, if there is an
-    ``emit``); only that counts as shown. Without ``may_retry`` a model that failed ends the take for good. ``record``
-    reads what is stored of sessions, where somebody stores them.
+    turn whose call takes this one, ``deed`` the key of that call: a new session below belongs to the same person.
+    ``interrupted`` ends the take once the input is admitted. ``was_read`` says whether anybody read what was emitted
+    (None: yes, if there is an ``emit``); only that counts as shown. Without ``may_retry`` a model that failed ends the
+    take for good. ``record`` reads what is stored of sessions, where somebody stores them.
     """
 
     input: Input
@@ -88,7 +89,8 @@ class Order(Struct, frozen=True, kw_only=True):
     attempt: int = 1
     emit: Callable[[Delta], None] | None = None
     began: Callable[[Turn], None] | None = None
-    above: Session | None = None
+    above: Turn | None = None
+    deed: str = ""
     may_ask: bool = True
     interrupted: Interruption | None = None
     was_read: Callable[[], bool] | None = None
@@ -110,6 +112,7 @@ async def take(plan: Plan, order: Order, effects: Effects) -> TurnResult[Any]:
     ignored = _ignored(order.input, base)
     if ignored is not None:
         return nothing(order.session, "ignored", ignored)
+    check_reachable(base, order.above)
     turn = _open(plan, order, base, effects, options, is_new=is_new)
     turn.interrupted = order.interrupted
     if order.began is not None:
@@ -160,10 +163,10 @@ def _unshow(turn: Turn, order: Order) -> None:
         turn.streamed = 0
 
 
-def _new_session(key: SessionKey, above: Session | None, effects: Effects) -> Session:
+def _new_session(key: SessionKey, above: Turn | None, effects: Effects) -> Session:
     if above is None:
         return Session(key=key, digest_key=effects.nonce())
-    return Session(key=key, digest_key=effects.nonce(), owner=above.owner, parent=above.key.id)
+    return Session(key=key, digest_key=effects.nonce(), owner=above.session.owner, parent=above.session.key.id)
 
 
 def _ignored(input: Input, session: Session) -> Outcome | None:
@@ -193,7 +196,8 @@ def _open(
         id=turn_id(base.key, row, number) if resumes is None else resumes.turn,
         input=input if resumes is None else resumes.input, context=order.context, options=options, emit=order.emit,
     )  # fmt: skip
-    turn.may_ask, turn.record = order.may_ask, order.record
+    turn.may_ask, turn.record, turn.above = order.may_ask, order.record, order.above
+    turn.deed = order.deed or turn.id
     if isinstance(turn.input, Said):
         turn.speaks = turn.input.speaks
     if order.history is not None:
@@ -204,7 +208,7 @@ def _open(
         turn.paused_children, turn.first_now = dict(resumes.children), resumes.now
         turn.n, turn.take = resumes.n, resumes.take + order.attempt
         turn.number, turn.asks, turn.ids = resumes.number, resumes.asks, resumes.ids
-        turn.spent = dict(resumes.spent)
+        turn.used = dict(resumes.used)
         if resumes.stopped:
             turn.stopped = Stop(resumes.stopped, wrap_up=resumes.stopped_wraps_up)
     return turn
@@ -280,12 +284,10 @@ async def _reopen(turn: Turn, answer: Answered, order: Order) -> None:
         row=order.row or "",
     )  # fmt: skip
     try:
-        turn.answer = await _input_hooks(turn, answer)
+        turn.answer = still_fits(turn.resuming, order.input, answer, await _input_hooks(turn, answer))
     except (MessageDenied, asyncio.CancelledError):
         turn.note(resumed)
         raise
-    if turn.resuming is not None and isinstance(order.input, Answered) and turn.answer is not answer:
-        check_answer(turn.resuming.question, turn.answer)  # what a rule made of it must still be one
     turn.cause = turn.note(replace(resumed, answer=turn.answer)).n
     question = None if turn.resuming is None else turn.resuming.question
     if question is not None and question.expires is not None and not isinstance(order.input, Woke):

@@ -54,16 +54,23 @@ class Turn:
     """
 
     record: Entries | None
+    # The turn whose call takes this one, and those that calls of this one take, by call, while they run. ``deed`` is
+    # what its effects are known by: its id, or the key of the call that takes it.
+    above: Turn | None
+    below: dict[str, Turn]
+    deed: str
+    # Usage by model: of calls that have not returned, and of the whole take.
+    used: dict[str, Mapping[str, Usage]]
+    uses: dict[str, Usage]
     # Slots, because so many attributes would make a large dictionary for each of many turns at once.
     __slots__ = (
-        "_now", "admitted", "answer", "apart", "asks", "cause", "children", "context", "cut", "disarmed", "done",
-        "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id", "ids", "ignored", "input",
-        "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit", "lines", "llm_calls", "looking",
-        "may_ask", "messages", "model", "n", "now", "number", "options", "output", "owed", "paused_children", "pending",
-        "plan", "private", "question", "record", "request", "resumed", "resuming", "revised", "session", "shape",
-        "shielded", "speaks", "spec", "spent", "stopped", "streamed", "streaming", "take", "task", "tools", "usage",
-        "values",
-        "wakes", "working",
+        "_now", "above", "admitted", "answer", "apart", "asks", "below", "cause", "children", "context", "cut",
+        "deed", "disarmed", "done", "effect_keys", "effects", "emit", "entries", "filed", "first_now", "harmless", "id",
+        "ids", "ignored", "input", "instructions", "interrupted", "is_new", "key", "last_step", "lent", "limit",
+        "lines", "llm_calls", "looking", "may_ask", "messages", "model", "n", "now", "number", "options", "output",
+        "owed", "paused_children", "pending", "plan", "private", "question", "record", "request", "resumed",
+        "resuming", "revised", "session", "shape", "shielded", "speaks", "spec", "stopped", "streamed",
+        "streaming", "take", "task", "tools", "usage", "used", "uses", "values", "wakes", "working",
     )  # fmt: skip
 
     def __init__(
@@ -80,7 +87,8 @@ class Turn:
         self.model: Model = cast(Model, plan.model)
         self.shape: Shape[Any] | None = plan.shape
         self.working = Working(session, plan.folds)
-        self.may_ask, self.record = True, None
+        self.may_ask, self.record, self.above, self.deed = True, None, None, id
+        self.below, self.used, self.uses = {}, {}, {}
         # What this take leaves behind.
         self.entries: list[Entry] = []
         self.messages: list[Outgoing] = []
@@ -94,7 +102,6 @@ class Turn:
         self.paused_children: dict[str, Raw] = {}
         self.effect_keys: dict[str, dict[str, int]] = {}
         self.values: dict[str, tuple[ToolResult, str]] = {}
-        self.spent: dict[str, Usage] = {}
         self.revised: dict[str, int] = {}
         # The tools that calls of the running verb may go to; what calls of this take were lent, which no entry has.
         self.tools: Mapping[str, Tool] = {}
@@ -195,7 +202,7 @@ class Turn:
 
         A take that begins anew reads it again only from effects that keep a journal (see `Effects`).
         """
-        return await made_once(self.effects, self.done, f"{self.id}/{key}", kind, act)
+        return await made_once(self.effects, self.done, f"{self.deed}/{key}", kind, act)
 
     # ---- for the loop
 
@@ -204,6 +211,8 @@ class Turn:
         if self.interrupted is not None or self.task is None:
             return False
         self.interrupted = by
+        for child in self.below.values():
+            child.interrupt(Interruption(id=by.id, turn=child.id, cause=by.cause))
         if self.shielded:
             self.limit = asyncio.get_running_loop().call_later(SETTLE_S, self._cut)
             for reading in self.harmless:
@@ -222,7 +231,8 @@ class Turn:
         if self.interrupted is not None:
             raise asyncio.CancelledError
 
-    def count(self, usage: Usage | None) -> None:
-        """Adds what a call cost."""
+    def count(self, usage: Usage | None, model: str = "") -> None:
+        """Adds what a call cost, to the sum and to that of the model, named with its provider."""
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
+            self.uses[model] = self.uses[model] + usage if model in self.uses else usage
