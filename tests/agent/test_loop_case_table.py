@@ -149,7 +149,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     125: ("skills/test_graph.py::test_125_",),
     126: ("skills/test_graph.py::test_126_under_guard_only", "skills/test_graph.py::test_126_under_rails"),
     127: ("skills/test_graph_start.py::test_127_",),
-    129: ("skills/test_checkup.py::test_129_",),
+    129: ("skills/test_diagram.py::test_129_",),
     131: ("skills/test_graph.py::test_131_",),
     112: ("turn/test_instructions.py::test_j112_",),
     113: ("turn/test_instructions.py::test_j113_",),

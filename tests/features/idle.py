@@ -355,6 +355,5 @@ IDLE: Mapping[str, Idle] = {
 
 ELSEWHERE: Mapping[str, str] = {
     "flows.direct.Flows": "leads turns itself, so an agent has one and it is never idle: tests/flows",
-    "turn.below.Below": "is put on agents that are tools; it is read when an agent is compiled and at no moment",
 }
-"""What has hooks or arms some and is no feature that could be idle, and why."""
+"""What has hooks and is no feature that could be idle, and why."""

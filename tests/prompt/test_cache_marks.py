@@ -21,7 +21,7 @@ from onrecord.models.request import HeadMarks, Piece, Request, Span, View
 from onrecord.prompt.cache_marks import CACHE_HITS, CacheHits, CacheMarks, boundaries
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ModelReplied, ModelRequested, Noted
-from onrecord.record.receipts import HeadMark, Receipt
+from onrecord.record.receipts import HeadMark, PieceMark, Receipt
 from onrecord.testing import FakeEffects, ScriptedModel, raises, reply
 from onrecord.testing.conformance.feature import FeatureConformance, InertFeatureConformance, MakeFeature
 from onrecord.turn.instruction import Instruction
@@ -67,10 +67,38 @@ VOLATILE = Piece(source="facts", text="It rains.", rank=Rank.FACT)
 async def test_l139_the_mark_covers_the_longest_beginning_that_is_worth_it() -> None:
     """Base and skill, then a volatile text: the boundary is index 1, counted from 0 (case L139; ours counts texts).
 
-    ``caching="off"`` leaves no mark. The skill churn of the case waits for skills: nothing here knows them yet.
+    ``caching="off"`` leaves no mark.
     """
     assert await system(adding(SKILL, VOLATILE), CacheMarks()) == 2
     assert await system(adding(SKILL, VOLATILE), CacheMarks(caching="off")) == 0
+
+
+async def in_use(*skills: Sequence[str], card: ModelCard = MARKS) -> list[bool]:
+    """Whether requests of one turn are marked in which these skills are in use, one after the other."""
+    left = [tuple(Piece(source=f"skill:{id}", text=id, rank=Rank.SKILL) for id in ids) for ids in skills]
+
+    async def hook(live: Turn, asked: Request) -> Request:
+        return replace(asked, pieces=(*asked.pieces, *left.pop(0)))
+
+    answers = [*([call("lookup", n=n)] for n in range(len(skills) - 1)), "ok"]
+    model = ScriptedModel(*answers, card=card)
+    features: list[Any] = [Named("skills", Hooks(on_request=hook)), CacheMarks()]
+    await turn(Agent(model, features=features, instructions="Base.", tools=[tool()], rounds=len(skills)))
+    return [asked.view.head is not None for asked in model.requests]
+
+
+async def test_l139_the_third_set_of_skills_in_five_requests_stops_marks() -> None:
+    """Each beginning would be written and never read; they go on when skills stay (case L139)."""
+    assert await in_use("a", "b", "c", "c", "c", "c", "c") == [True, True, False, False, False, True, True]
+    assert await in_use("a", "a", "a", "b", "b", "a", "b") == [True] * 7
+    assert await in_use("", "a", "", "b", "", "", "c") == [True] * 7
+    assert await in_use("abc", "abc", "abc", "ab", "ab") == [True] * 5
+    assert await in_use("a", "ab", "abc") == [True, True, False]
+
+
+async def test_skills_of_a_model_that_takes_no_marks_change_nothing() -> None:
+    """Its vendor caches by itself."""
+    assert await in_use("a", "b", "c", card=replace(MARKS, cache_marks=False)) == [False] * 3
 
 
 async def test_a_text_behind_a_volatile_one_is_not_covered() -> None:
@@ -316,7 +344,18 @@ def test_below_three_tenths_marks_stop_and_are_tried_again_after_ten_requests() 
 
 
 def test_another_model_begins_with_nothing_known() -> None:
-    """Its vendor may cache well."""
+    """Its vendor may cache well, and it has seen no skills yet."""
+    mark = PieceMark(source="skill:a", rank=Rank.SKILL, digest="d")
+    used = ModelRequested(round="r", purpose="speak", model="p:m", receipt=Receipt(pieces=(mark,)))
+    assert folded(used).skills == folded(asked("q:n"), used).skills == (("skill:a",),)
+    assert folded(used, asked("q:n")).skills == ()
+    assert folded(used, *[asked()] * 5).skills == ()
+    seen = CacheHits(model="p:m", skills=(("b",), ("c",)))
+    assert (seen.changes("p:m", ("d",)), seen.changes("q:n", ("d",)), seen.changes("p:m", ("c",))) == (
+        True,
+        False,
+        False,
+    )
     poor = (asked(), replied(100, 0))
     closed = folded(*poor * 4)
     assert closed.pays("q:n")

@@ -74,7 +74,7 @@ async def test_asking_for_what_cannot_be_reached_brings_it_back_and_moves_nothin
     assert "About audit." in systems(requests[4])
     assert [b.to for b in bodies(result, SkillMoved)] == ["audit"]
     assert "at 'audit', not 'report'. From there" not in texts(requests[4])[-1]
-    assert "in use again from your next step on, at 'audit', not 'report'." in texts(requests[4])[-1]
+    assert "at 'audit', for the steps after this one. 'report' was not taken up" in texts(requests[4])[-1]
 
 
 async def test_187_a_call_of_its_tools_renews_it() -> None:
@@ -115,7 +115,8 @@ async def test_a_route_is_better_than_a_guess() -> None:
 async def test_better_evidence_upgrades_it() -> None:
     """Once; equal evidence says nothing new."""
     _, result = await played(call("scan"), call("scan"), *[call("other")] * 5, "done")
-    assert [(b.by, b.upgraded) for b in bodies(result, MapEngaged)] == [("lexical", False), ("structural", True)]
+    engaged = [(b.by, b.upgraded, b.reengaged, b.tenant_changed) for b in bodies(result, MapEngaged)]
+    assert engaged == [("lexical", False, False, False), ("structural", True, False, False)]
     assert bodies(result, MapParked) == []
 
 

@@ -60,7 +60,7 @@ def plain(name: str, more: str = "", body: str = "Text.") -> str:
 
 def test_a_folder_is_read(tmp_path: Path) -> None:
     """The public keys, ours, and the text below; by name; other folders and files are left alone."""
-    put(tmp_path, "refunds", FULL.replace("[orders]", "\n- orders"))
+    put(tmp_path, "refunds", FULL)
     put(tmp_path, "orders", plain("orders"))
     (tmp_path / "notes").mkdir()
     (tmp_path / "README.md").write_text("not a skill")
@@ -89,7 +89,10 @@ WRONG: list[tuple[str, str]] = [
     (plain("a", "compatibility: " + "x" * 501 + "\n"), "compatibility has 501 characters"),
     (plain("a", "license:\n  - x\n"), "license is not a text"),
     (plain("a", "metadata: x\n"), "metadata is a mapping"),
-    (plain("a", "allowed-tools:\n  - Read\n"), "allowed-tools is one text"),
+    (plain("a", "allowed-tools:\n  - Read: x\n"), "allowed-tools is one text"),
+    (plain("a", "allowed-tools:\n  x: Read\n"), "allowed-tools is one text"),
+    (plain("a", body="Text.\x00"), r"its text has the control character U\+0000"),
+    (plain("a", body="\x1b[31mText."), r"its text has the control character U\+001B"),
     (plain("a", body=" "), "no instructions below"),
     (plain("a", "tools:\n  - missing\n"), "tools names 'missing', which was not given"),
     (plain("a", "tools:\n  - one\n  - one\n"), "tools names 'one' twice"),
@@ -110,6 +113,36 @@ def test_a_file_that_is_wrong_is_named_with_its_key(tmp_path: Path, text: str, t
     put(tmp_path, "a", text)
     with pytest.raises(ConfigurationError, match=told.replace("(", r"\(")):
         read_skill_folder(tmp_path, [tool("one")])
+
+
+@pytest.mark.parametrize("tools", ["Bash(git:*) Read", "\n  - Bash(git:*)\n  - Read", "[Bash(git:*), 'Read']", "[]"])
+def test_allowed_tools_are_a_text_or_a_list_and_grant_nothing(tmp_path: Path, tools: str) -> None:
+    """The public format has both."""
+    put(tmp_path, "a", plain("a", f"allowed-tools: {tools}\n", body="One.\n\n\tTwo.\r\n"))
+    (held,) = skills_from_folder(tmp_path, [tool("Read")])
+    assert (held.tools, held.text) == ((), "One.\n\n\tTwo.")
+
+
+@pytest.mark.parametrize("name", ["skill.md", "Skill.md", "SKILL.MD"])
+def test_a_file_whose_name_is_written_otherwise_is_refused(tmp_path: Path, name: str) -> None:
+    """It would be a skill on one system, and silently none on another."""
+    put(tmp_path, "a", plain("a"))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / name).write_text(plain("b"))
+    with pytest.raises(ConfigurationError, match=f"b/{name}: its name is not written 'SKILL.md'"):
+        read_skill_folder(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by its path outside of the folder, nor by what the system says of it."""
+    put(tmp_path, "a", plain("a"))
+
+    def read(*_: object, **__: object) -> str:
+        raise PermissionError(13, "Permission denied", "/home/ana/skills/a/SKILL.md")
+
+    monkeypatch.setattr(Path, "read_text", read)
+    with pytest.raises(ConfigurationError, match=r"^a/SKILL\.md: it cannot be read: PermissionError$"):
+        read_skill_folder(tmp_path)
 
 
 def test_a_folder_without_skills_is_refused(tmp_path: Path) -> None:
@@ -182,7 +215,14 @@ REFUSED_YAML = [
     ("a: *x", "cannot begin with '\\*'"),
     ("a: !!python/object:os.system x", "cannot begin with '!'"),
     ("a: {b: c}", "cannot begin with '{'"),
-    ("a: [b]", "cannot begin with '\\['"),
+    ("a: [b: c]", "a list on one line"),
+    ("a: [b, [c]]", "a list on one line"),
+    ("a: [b", "a list on one line"),
+    ("a: [b] c", "a list on one line"),
+    ("a: [b,, c]", "a list on one line"),
+    ("a: [&b c]", "a list on one line"),
+    ("a: [{b: c}]", "a list on one line"),
+    ("a:\n  - [b]", "cannot begin with '\\['"),
     ("a: |+\n  x", "cannot begin with '|'"),
     ("a: 'x", "a quoted text ends on its line"),
     ('a: "\\x41"', "a quoted text ends on its line"),
@@ -239,6 +279,11 @@ READ_YAML = [
     "a: x\n# c\nb: y",
     "a:\n  - b # c\n  - 'c # d'",
     "a:\n  - b\n    c\n  - d",
+    "a: []",
+    "a:\n  b:",
+    "a: [b]",
+    "a: [ b , c d,e ]  # f\nb: c",
+    "a: [Bash(git:*), 'it''s, [x]', \"y\\n\", mcp__a-b/c.d]",
 ]
 
 
@@ -278,6 +323,21 @@ def test_whatever_is_accepted_is_read_as_yaml_reads_it(text: str) -> None:
     except ConfigurationError:
         return
     assert held == (yaml.load(text + "\n", Loader=yaml.BaseLoader) or {})
+
+
+FLOW = st.text(alphabet="ab,[]{}:#'\"&*!|>%@`-? .()\\", max_size=10)
+
+
+@given(FLOW)
+def test_a_list_on_one_line_is_read_as_yaml_reads_it(inside: str) -> None:
+    """Whatever stands in it."""
+    yaml = import_module("yaml")
+    text = f"a: [{inside}]"
+    try:
+        held = front(text)
+    except ConfigurationError:
+        return
+    assert held == yaml.load(text, Loader=yaml.BaseLoader)
 
 
 @given(st.text(max_size=80))

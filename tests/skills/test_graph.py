@@ -110,6 +110,15 @@ async def test_123_a_route_beats_what_the_model_picked() -> None:
     assert (lost.volunteered, lost.won, lost.source, lost.by) == ("d", "b", "a", "model-pick")
 
 
+async def test_a_pick_that_may_lose_is_not_told_as_done() -> None:
+    """A skill beside the graph is taken up in any case."""
+    held = graph(Route("a", "b"), loose=[skill("e")])
+    requests, _ = await answering([pick("b"), pick("e")], "done", features=[held])
+    hop, loose = texts(requests[1])
+    assert "unless another result of this step leads elsewhere" in hop
+    assert "unless" not in loose
+
+
 async def test_124_a_guard_opens_or_stays_closed_with_evidence() -> None:
     """The status of a result, say; ours are the words of `ToolCall.status` (case 124)."""
     ran: list[str] = []
@@ -166,8 +175,17 @@ async def test_a_tool_may_propose_where_to_go_on() -> None:
         ("d", "refused"), ("b", "accepted"), ("c", "superseded"),
     ]  # fmt: skip
     told = texts(requests[1])
-    assert told[0] == "ok\n\nThe proposal to go on with 'd' was refused: that skill cannot be reached from here."
+    assert told[0] == "ok\n\nThe proposal to go on with 'd' was refused: that skill could not be reached."
     assert (told[1], [b.volunteered for b in bodies(result, RerouteSuperseded)]) == ("ok", ["c"])
+
+
+async def test_a_tool_may_propose_where_to_begin() -> None:
+    """Where nothing has begun, at one of the entries."""
+    propose = [tool(f"to_{id}", lambda *_, id=id: ToolResult("ok", facts=(SkillProposed(skill=id),))) for id in "bc"]
+    held = SkillGraph([A, B, C], entries=["a", "b"], check="off")
+    for id, moved in (("b", [("", "b", "tool-proposal")]), ("c", [])):
+        _, result = await answering(call(f"to_{id}"), "done", features=[held], tools=propose)
+        assert moves(result) == moved
 
 
 async def test_a_proposal_holds_for_one_request() -> None:
@@ -198,7 +216,9 @@ async def test_125_what_cannot_be_reached_is_refused_and_changes_nothing() -> No
     """With those that can, hidden ones left out of the sentence and of the record (case 125)."""
     held = graph(Route("a", "b"), Route("a", "d"), visible=lambda _, id: id != "d", loose=[skill("e")])
     requests, result = await answering(pick("c"), "done", features=[held])
-    assert texts(requests[1]) == ["The skill 'c' cannot be taken up from here. You can take up: b, e."]
+    assert texts(requests[1]) == [
+        "The skill 'c' was not taken up: it could not be reached from 'a'. What could be: b, e."
+    ]
     (rejected,) = bodies(result, SkillRejected)
     assert (rejected.requested, rejected.current, rejected.allowed) == ("c", "a", ("b", "e"))
     assert (bodies(result, SkillActivated), moves(result)[1:], results(result)) == ([], [], [("read_skill", "denied")])
@@ -245,7 +265,7 @@ async def test_126_under_guard_without_a_menu_every_hop_is_refused() -> None:
     """Although a way leads there."""
     requests, result = await answering(pick("b"), "done", features=[graph(Route("a", "b"), strictness="guard")])
     assert [(b.posture, b.allowed) for b in bodies(result, SkillRejected)] == [("guard", ())]
-    assert "no choice is open" in texts(requests[1])[0]
+    assert "no choice was open" in texts(requests[1])[0]
 
 
 async def test_126_under_rails_every_hop_is_refused() -> None:
@@ -253,7 +273,7 @@ async def test_126_under_rails_every_hop_is_refused() -> None:
     held = graph(Route("a", "b"), Route("a", "c", on_tool="x"), strictness="rails")
     requests, result = await answering(pick("b"), call("x"), "done", tools=[tool("x")], features=[held])
     assert [b.posture for b in bodies(result, SkillRejected)] == ["rails"]
-    assert "the way from here is fixed" in texts(requests[1])[0]
+    assert "the way from there was fixed" in texts(requests[1])[0]
     assert moves(result)[-1] == ("a", "c", "route")
 
 

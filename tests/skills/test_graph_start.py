@@ -124,8 +124,22 @@ async def test_a_failing_scorer_leaves_a_menu(caplog: Any) -> None:
     """Of everything, at the beginning of a conversation; the log names it and not what it said."""
     with caplog.at_level(logging.WARNING, "onrecord.skills"):
         _, result = await answering("done", features=[graph(Down())])
-    assert (routed(result).by, routed(result).offered) == ("menu", ("a", "b"))
+    told = routed(result)
+    assert (told.by, told.offered, told.failed, told.scores) == ("menu", ("a", "b"), "ModelError", ())
     assert "'scores' failed: ModelError" in caplog.text
+
+
+@pytest.mark.parametrize("error", [TimeoutError("10 s"), ValueError("secret"), asyncio.CancelledError()])
+async def test_a_scorer_may_run_out_of_time(error: BaseException) -> None:
+    """The turn goes on without a judgement, and the record says why."""
+
+    class Late(Scores):
+        async def score(self, turn: Any, message: str, candidates: Sequence[Candidate], /) -> dict[str, float]:
+            raise error
+
+    _, result = await answering("done", features=[graph(Late())])
+    told = routed(result)
+    assert (result.text, told.by, told.failed) == ("done", "menu", type(error).__name__)
 
 
 async def test_a_rule_over_the_message_comes_before_any_score() -> None:
@@ -144,6 +158,20 @@ async def test_the_menu_leads_until_one_of_it_is_taken() -> None:
     told = ["may be one of these" in systems(request) for request in requests]
     doors = ["may be one of these" in descriptions(request)["read_skill"] for request in requests]
     assert (told, doors, cursor(result)) == ([True, False, False], [True, True, False], "b")
+
+
+async def test_a_menu_stands_once_where_the_ways_are_too_many_for_a_description() -> None:
+    """Before them, among the instructions."""
+    many = [skill(f"topic-{n}") for n in range(60)]
+    start = [Start(each.id, match=Intent(f"wants {each.id}")) for each in many]
+    each_half: dict[str, Any] = {each.id: 0.5 for each in many}
+    scores = Scores(**each_half)
+    held = SkillGraph(many, start=start, classify=scores, check="off")
+    requests, _ = await answering(call("look"), "done", features=[held], tools=[tool("look")])
+    for request in requests:
+        assert systems(request).startswith("What the person wants may be one of these: topic-0 (2%)")
+        assert systems(request).count("What the person wants") == 1
+        assert len(descriptions(request)["read_skill"]) <= 1024
 
 
 async def test_at_most_so_many_are_offered() -> None:
@@ -269,27 +297,49 @@ async def test_a_decider_decides_a_menu(picked: str, by: str, to: str) -> None:
     assert [b.purpose for b in bodies(result, ModelReplied)] == ["consult", "speak"]
 
 
+@pytest.mark.parametrize(("picked", "to"), [("stay", "a"), ("b", "b"), ("none", "a")])
+async def test_a_decider_may_stay_where_the_conversation_is(picked: str, to: str) -> None:
+    """Where nothing fits what was said next; choosing none leaves the conversation where it is, too."""
+    scores = Scores(floor=0.5, a=0.9)
+    decider = ScriptedModel(consult=[f'{{"choice": "{picked}"}}'])
+    model = ScriptedModel("one", "two")
+    agent = Agent(model, features=[graph(scores, decider=decider, continuity="conversation")])
+    first = await turn(agent, "one")
+    scores.scores = {"a": 0.1, "b": 0.1}
+    second = await turn(agent, "two", session=first.session)
+    told = routed(second)
+    assert (told.by, told.picked, told.source) == ("decider", picked, "a")
+    assert "go on with a" in repr(decider.requests[0].pieces)
+    assert systems(model.requests[-1]) == f"About {to}."
+
+
 async def test_a_failing_decider_leaves_the_menu() -> None:
     """The model chooses."""
     decider = ScriptedModel(consult=[raises("overload")])
     _, result = await answering("done", features=[graph(Scores(a=0.4, b=0.4), decider=decider)])
-    assert (routed(result).by, routed(result).offered) == ("menu", ("a", "b"))
+    told = routed(result)
+    assert (told.by, told.offered, told.decider_failed) == ("menu", ("a", "b"), "ModelError")
+    assert (told.decider, told.picked) == (decider.card.name, "")
 
 
 # ---- a scorer alone --------------------------------------------------------------------------------------------------
 
 
 async def test_a_scorer_alone_chooses_among_entries() -> None:
-    """No menu: its best, or where it fails the model reads."""
+    """Its best, however near the second is; where it fails, or finds none that fits, the model chooses from a menu."""
     held = SkillGraph([A, B], entries=["a", "b"], scored_by=Scores(a=0.4, b=0.41), check="off")
     _, result = await answering("done", features=[held])
     assert (routed(result).by, cursor(result)) == ("entry", "b")
-    down = SkillGraph([A, B], entries=["a", "b"], scored_by=Down(), check="off")
-    _, result = await answering(pick("a"), "done", features=[down])
-    assert (bodies(result, TurnRouted), cursor(result)) == ([], "a")
-    dead = SkillGraph([A, B], entries=["a", "b"], scored_by=Scores(a=0.0, b=0.0, floor=0.5), check="off")
-    _, result = await answering("done", features=[dead])
-    assert (routed(result).by, cursor(result)) == ("none", "")
+    for scorer, failed in ((Down(), "ModelError"), (Scores(a=0.0, b=0.0, floor=0.5), "")):
+        postures: list[tuple[Any, str]] = [("assist", "a"), ("guard", "a"), ("rails", "")]
+        for strictness, to in postures:
+            held = SkillGraph(
+                [A, B], entries=["a", "b"], scored_by=scorer, strictness=strictness, check="off"
+            )  # fmt: skip
+            _, result = await answering(pick("a"), "done", features=[held])
+            assert (routed(result).failed, routed(result).by == "menu", cursor(result)) == (failed, bool(to), to)
+    unsaid = await turn(Agent(ScriptedModel("done"), features=[held]), Happened(name="shipped", key="e1"))
+    assert bodies(unsaid, TurnRouted) == []
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
@@ -303,6 +353,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"entries": ["a"], "strictness": "rails"}, "under rails the model chooses nothing"),
     ({"start": "a", "closeness": Closeness()}, "closeness says when classify= is sure"),
     ({"start": "a", "decider": ScriptedModel()}, "the decider could never decide"),
+    (
+        {"start": INTENTS, "classify": Scores(), "decider": ScriptedModel(), "skills": [A, B, skill("none")]},
+        "the decider cannot tell the skill 'none' from its own answer",
+    ),
     ({"start": INTENTS, "classify": 7}, "a int scores nothing"),
     ({"start": INTENTS, "classify": Scores(), "strictness": "rails", "decider": ScriptedModel()}, "could never decide"),
 ]
@@ -312,7 +366,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_a_beginning_that_contradicts_itself_is_refused(given: dict[str, Any], told: str) -> None:
     """By what it is, whatever is checked."""
     with pytest.raises(ConfigurationError, match=told):
-        SkillGraph([A, B, C], check="off", **given)
+        SkillGraph(**{"skills": [A, B, C], "check": "off", **given})
 
 
 @pytest.mark.parametrize("wrong", [{"near_tie": 1.0}, {"near_tie": -0.1}, {"menu": 0}, {"menu": 1.5}])
@@ -320,3 +374,4 @@ def test_closeness_is_checked(wrong: dict[str, Any]) -> None:
     """Bounds that would never, or always, be met."""
     with pytest.raises(ConfigurationError, match="Closeness takes"):
         Closeness(**wrong)
+    assert Closeness(near_tie=0, menu=1).near_tie == 0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onrecord.errors import ConfigurationError
-from onrecord.skills import AllOf, Intent, Keywords, Pattern, ToolOutcome
+from onrecord.skills import AllOf, Intent, Keywords, Pattern, ToolOutcome, guards
 from onrecord.skills.guards import OPERATORS, check_guard, guard_text, judged, unsatisfiable
 from onrecord.skills.matching import StartIndex, compile_match, required_text
 
@@ -47,6 +47,16 @@ def found(match: Any, message: str) -> tuple[str, str] | None:
 def test_a_match_and_its_witness(match: Any, message: str, witness: Any) -> None:
     """Whatever the case; words at their edges, where those are letters."""
     assert found(match, message) == witness
+
+
+def test_the_keyword_that_is_told_is_the_one_that_was_found() -> None:
+    """Whatever its length and place."""
+    find = compile_match(Keywords(["pay", "money back", "bill", "payment"]), "x")
+    assert find is not None
+    for word in ("pay", "money back", "bill", "payment"):
+        found = find(f"my {word.upper()}!")
+        assert found is not None
+        assert (found.keyword, found.text) == (word, word.upper())
 
 
 def test_an_intent_matches_nothing_by_itself() -> None:
@@ -158,6 +168,21 @@ def test_a_result_that_is_no_object_has_no_fields(text: str) -> None:
     """And raises nothing."""
     outcome = ToolOutcome(tool="price", status="returned", text=text)
     assert holds({"total": {"ne": 1}}, outcome) == [False]
+
+
+def test_a_result_is_read_once_however_many_guards_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be long, and a skill may have many ways out."""
+    read: list[str] = []
+
+    def counting(text: str) -> Any:
+        read.append(text)
+        return {"total": 7}
+
+    monkeypatch.setattr(guards, "loads", counting)
+    outcome = ToolOutcome(tool="x", status="returned", text='{"total": 7}')
+    for least in range(50):
+        judged({"total": {"gt": least}, "other": {"eq": 1}}, outcome, {})
+    assert len(read) == 1
 
 
 def test_evidence_is_a_line() -> None:

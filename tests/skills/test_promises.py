@@ -13,7 +13,7 @@ from onrecord.governance.rules import before_tool
 from onrecord.models.request import Request
 from onrecord.record.entry import kind_of
 from onrecord.session.codec import pack, unpack
-from onrecord.skills import Closeness, Engagement, Keywords, Route, SkillGraph, Skills, Start
+from onrecord.skills import ByWords, Closeness, Engagement, Intent, Keywords, Route, SkillGraph, Skills, Start
 from onrecord.skills.skill_kinds import SkillMoved, StepAdvanced
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.testing.conformance.feature import FeatureConformance, MakeFeature
@@ -38,6 +38,11 @@ FEATURES: dict[str, MakeFeature] = {
     "skills": lambda: Skills(A, B),
     "scoped": lambda: Skills(A, procedure(), scoped_tools=True, catalog="listed"),
     "graph": graph,
+    "handed out": lambda: Skills(skill("a", "tool_a", surface="tool_only"), B),
+    "procedure": lambda: SkillGraph([procedure("a"), B], start=START, continuity="conversation", check="off"),
+    "classified": lambda: SkillGraph(
+        [A, B], start=[Start(id, match=Intent(f"wants {id}", ["hi"])) for id in "ab"], classify=ByWords(), check="off"
+    ),
     "conversation": lambda: graph(continuity="conversation", engagement=Engagement(1), scope_tools=True),
 }
 

@@ -14,10 +14,10 @@ from onrecord.jsonio import dumps
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.codec import dumps_session
 from onrecord.session.folding import refold
-from onrecord.skills import Engagement, Hop, Keywords, Route, SkillGraph, Start, ToolOutcome
+from onrecord.skills import Decide, Engagement, Hop, Keywords, Route, SkillGraph, Start, ToolOutcome
 from onrecord.skills.skill_kinds import SkillActivated, SkillMoved, SkillRejected
 from onrecord.testing import FakeEffects, ScriptedModel, call
-from tests.skills.knowing import offered, procedure, skill
+from tests.skills.knowing import offered, procedure, skill, systems
 from tests.turn.acting import tool
 
 pytestmark = pytest.mark.unit
@@ -125,6 +125,37 @@ def test_tools_of_the_agent_and_the_door_are_always_offered(graph: SkillGraph, a
         assert len(set(names)) == len(names)
         if request.purpose == "speak":
             assert {"x", "y", "read_skill"} <= set(names)
+
+
+def raising(_: Hop) -> bool:
+    """A condition that breaks."""
+    raise OSError("down")
+
+
+trees = st.recursive(
+    st.sampled_from(IDS),
+    lambda below: st.builds(
+        Decide, st.sampled_from([lambda _: True, lambda _: False, raising, lambda hop: hop.round > 1]), below, below
+    ),
+    max_leaves=8,
+).filter(lambda tree: isinstance(tree, Decide))  # fmt: skip
+
+
+def leaves(tree: Any) -> set[str]:
+    """The skills that a tree can choose."""
+    return {tree} if isinstance(tree, str) else leaves(tree.yes) | leaves(tree.no)
+
+
+@settings(max_examples=40, deadline=None)
+@given(trees, st.lists(replies, max_size=4))
+def test_a_tree_has_one_leaf_in_each_request(tree: Any, answers: list[Any]) -> None:
+    """Whatever its conditions do, and whatever a model asks for: there is nothing that would have to be watched."""
+    chosen = leaves(tree)
+    graph = SkillGraph([skill(id) for id in sorted(chosen)], tree=tree, check="off")
+    _, entries, _, model = asyncio.run(lived(graph, answers, ["go"]))
+    for request in model.requests:
+        assert systems(request) in {f"About {id}." for id in chosen}
+    assert all(entry.body.by == "entry" for entry in entries if isinstance(entry.body, SkillMoved))
 
 
 outcomes = st.lists(

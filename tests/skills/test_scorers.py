@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from onrecord.conversation.usage import Usage
 from onrecord.models.classify import Choice, Chosen, Classified, Told
 from onrecord.record.kinds import ModelReplied
 from onrecord.skills import ByClassifier, ByModel, BySimilarity, ByWords, Intent, SkillGraph, Start
 from onrecord.skills.scorers import relevances
-from onrecord.skills.skill_kinds import TurnRouted
+from onrecord.skills.skill_kinds import SkillClassified, TurnRouted
 from onrecord.testing import ScriptedModel
 from tests.skills.knowing import answering, skill
 from tests.turn.acting import Result, bodies
 
 pytestmark = pytest.mark.unit
+
+COST = Usage(input_tokens=7, output_tokens=1)
 
 
 def routed(result: Result) -> TurnRouted:
@@ -63,6 +66,31 @@ async def test_vectors_score() -> None:
     assert (len(asked[0]), asked[1]) == (7, ["my parcel"])
 
 
+async def test_what_is_nearly_as_close_is_no_clear_answer() -> None:
+    """By words and by vectors; a model's pick is one."""
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.1 * ("bill" in text)] for text in texts]
+
+    for scorer in (BySimilarity(embed), ByWords()):
+        told = routed(await scored(scorer, "a parcel, a bill"))
+        assert (told.by, told.decisive, len(told.offered)) == ("menu", False, 2)
+
+
+async def test_vectors_that_cannot_be_compared_are_no_judgement() -> None:
+    """Of another length, or too few: the turn begins without one, and the record says why."""
+
+    async def longer(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0] * (place + 1) for place, _ in enumerate(texts)]
+
+    async def fewer(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0] for _ in texts[1:]]
+
+    for embed in (longer, fewer):
+        told = routed(await scored(BySimilarity(embed), "my parcel"))
+        assert (told.by, told.failed) == ("menu", "ValueError")
+
+
 class Judge:
     """A classifier with an answer, which keeps what it was asked."""
 
@@ -71,7 +99,7 @@ class Judge:
 
     async def classify(self, state: Any, questions: Any, /) -> Classified:
         self.asked.append((state, questions))
-        return Classified(model="judge", answers=(self.answer,))
+        return Classified(model="judge", answers=(self.answer,), usage=COST, latency_ms=12)
 
 
 async def test_a_classifier_scores_with_its_chances() -> None:
@@ -85,6 +113,17 @@ async def test_a_classifier_scores_with_its_chances() -> None:
     assert list(question.options) == ["orders", "invoices"]
     assert routed(await scored(ByClassifier(Judge(Chosen(choice="invoices"))), "hm")).to == "invoices"
     assert routed(await scored(Judge(Told(yes=1.0)), "hm")).by == "menu"
+
+
+async def test_what_a_classifier_cost_is_on_the_record() -> None:
+    """And in the result, beside what the model used."""
+    result = await scored(Judge(Chosen(choice="orders")), "hm")
+    (told,) = bodies(result, SkillClassified)
+    assert (told.model, told.choice, told.usage, told.latency_ms) == ("judge", "orders", COST, 12)
+    without = await scored(Judge(Told(yes=1.0)), "hm")
+    assert bodies(without, SkillClassified)[0].choice == ""
+    assert result.usage == without.usage
+    assert (result.usage or Usage()).input_tokens >= 7
 
 
 async def test_a_model_scores_by_choosing() -> None:

@@ -12,7 +12,18 @@ import pytest
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, FeatureConflict
 from onrecord.record.kinds import ModelRequested
-from onrecord.skills import Skill, SkillGraph, SkillProposed, SkillRegistry, Skills, SkillStep, offered_with
+from onrecord.skills import (
+    Engagement,
+    Keywords,
+    Skill,
+    SkillGraph,
+    SkillProposed,
+    SkillRegistry,
+    Skills,
+    SkillStep,
+    Start,
+    offered_with,
+)
 from onrecord.skills.skill_kinds import EffectJudged, SkillActivated
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolResult
@@ -190,10 +201,24 @@ async def test_a_toolset_may_be_offered_with_a_skill() -> None:
 
 
 async def test_a_toolset_is_offered_from_the_request_after_a_graph_went_there() -> None:
-    """Tools are asked for before it moves."""
-    graph = SkillGraph([BILLING], start="billing", check="off")
-    requests, _ = await answering(call("charge"), "done", tools=[offered_with("billing", Server())], features=[graph])
-    assert [("remote" in offered(request)) for request in requests] == [False, True]
+    """Tools are asked for before it moves. With the default they are there at once, as its text is."""
+    for start, there in (([Start("billing", match=Keywords(["hi"]))], [False, True]), ("billing", [True, True])):
+        graph = SkillGraph([BILLING], start=start, check="off")
+        tools = [offered_with("billing", Server())]
+        requests, _ = await answering(call("charge"), "done", tools=tools, features=[graph])
+        assert [("remote" in offered(request)) for request in requests] == there
+
+
+async def test_a_toolset_goes_with_the_default_of_a_graph_and_leaves_with_a_parked_one() -> None:
+    """It is in use exactly when its text is."""
+    more = [offered_with(id, [tool(f"with_{id}")]) for id in ("home", "zone")]
+    start = [Start("zone", match=Keywords(["zone"])), Start("home")]
+    held = SkillGraph([skill("home"), skill("zone")], start=start, check="off", engagement=Engagement(2))
+    answers = [*[call("look", n=n) for n in range(4)], "done"]
+    requests, _ = await answering(*answers, said="the zone", features=[held], tools=[tool("look"), *more])
+    told = [("About zone." in systems(request), "with_zone" in offered(request)) for request in requests]
+    assert told == [(True, False), (True, True), (False, True), (False, False), (False, False)]
+    assert ["with_home" in offered(request) for request in requests] == [True, True, True, False, False]
 
 
 async def test_a_proposal_needs_a_graph() -> None:
@@ -267,6 +292,11 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: skill("a", steps=(SkillStep("t", "n"),)), "has steps but no tools"),
     (lambda: skill("a", "t", steps=(SkillStep("u", "n"),)), "names the tool 'u', which is not one of its own"),
     (lambda: skill("a", "t", steps=(SkillStep("t", " "),)), "step 1 has no note"),
+    (lambda: skill("a", "t", steps=("t",)), "step 1 is a str"),
+    (lambda: skill("a", cache="sometimes"), "cache cannot be 'sometimes'"),
+    (lambda: Skill("a", "d\ud800", "t"), "the description of skill 'a' holds half a character"),
+    (lambda: Skill("a", "d", "t\ud800"), "the text of skill 'a' holds half a character"),
+    (lambda: Skills(skill("a", model=7)), "the model of the skill 'a' is a int"),
     (Skills, "Skills has no skill"),
     (lambda: Skills(BILLING, catalog="shown"), "catalog of Skills cannot be 'shown'"),  # type: ignore[arg-type] # no such word
     (lambda: Skills(skill("a", "x"), skill("b", "x")), "different tools with the id 'x'"),
@@ -281,10 +311,38 @@ def test_what_could_never_work_is_refused(make: Any, told: str) -> None:
         make()
 
 
-def test_an_agent_has_one_feature_of_skills() -> None:
-    """Also in bundles; and no tool of its own with the name of the door."""
+def test_an_agent_has_no_tool_of_its_own_with_the_name_of_the_door() -> None:
+    """The model would call one, and mean the other."""
     with pytest.raises(ConfigurationError, match="has a tool 'read_skill'"):
         Agent(ScriptedModel(), tools=[tool("read_skill")], features=[Skills(BILLING)])
-    bundle = Bundle(name="b", version="1", features=(Skills(REFUNDS),))
-    with pytest.raises((FeatureConflict, ConfigurationError)):
-        Agent(ScriptedModel(), features=[Skills(BILLING), bundle])
+
+
+async def test_a_catalogue_too_long_for_a_description_stands_among_the_instructions() -> None:
+    """Some vendors refuse a tool with a description of more than 1,024 characters; nothing changes between rounds."""
+    many = [skill(f"topic-{n}") for n in range(60)]
+    requests, _ = await answering(pick("topic-7"), "done", features=[Skills(*many)], instructions="Base.")
+    described = {descriptions(request)["read_skill"] for request in requests}
+    assert len(described) == 1
+    assert len(described.pop()) <= 1024
+    base, catalogue = systems(requests[0]).split("\n\n", 1)
+    assert (base, catalogue.count("\n- topic-")) == ("Base.", 60)
+    assert systems(requests[1]) == f"{systems(requests[0])}\n\nAbout topic-7."
+    hidden = Skills(*many, visible=lambda _, id: id == "topic-1")
+    requests, _ = await answering("done", features=[hidden], instructions="Base.")
+    assert systems(requests[0]) == "Base."
+    assert descriptions(requests[0])["read_skill"].endswith("- topic-1: For topic-1.")
+
+
+def test_bundles_bring_skills_and_conflicts_name_both_sides() -> None:
+    """Two features of skills, two tools with one id; the same tool object on both sides is one tool."""
+    desk = Bundle(name="desk", version="1", features=(Skills(BILLING, REFUNDS),))
+    agent = Agent(ScriptedModel(), features=[desk], tools=[BILLING.tools[0]])
+    assert agent.spec.manifest["skills"] == {"ids": ["billing", "refunds"]}
+    assert list(agent.plan.tools) == ["charge", "read_skill", "refund"]
+    for more in (Skills(skill("x")), SkillGraph([skill("x")], start="x", check="off")):
+        with pytest.raises(
+            FeatureConflict, match=r"'skills' is given twice, .*by .*'desk'.* and .*by the agent itself"
+        ):
+            Agent(ScriptedModel(), features=[desk, more])
+    with pytest.raises(ConfigurationError, match=r"two tools have the id 'charge': one of .*, one of .*desk"):
+        Agent(ScriptedModel(), features=[desk], tools=[tool("charge")])

@@ -70,9 +70,12 @@ FEATURE_FACTS: Final[Mapping[str, Facts]] = {
     "skill.route_conflict": {"winner": field("winner", "to"), **_fields("source")},
     "skill.reroute_superseded": _fields("volunteered", "won", "source", "by"),
     "skill.turn_routed": {
-        **_fields("by", "source", "to", "scorer", "gap", "witness", "keyword", "dropped", "decider", "picked"),
+        **_fields(
+            "by", "source", "to", "scorer", "gap", "witness", "keyword", "dropped", "decider", "picked", "failed"
+        ),
         "offered": _list("offered"),
     },
+    "skill.classified": _fields("model", "choice", "latency_ms"),
     "skill.step_advanced": _STEP,
     "skill.step_skipped": {**_STEP, **_fields("reason", "policy")},
     "skill.steps_unfinished": {**_fields("skill", "total"), "remaining": _list("remaining")},

@@ -5,7 +5,7 @@ The bytes that a model reads are the same with marks and without.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from onrecord.errors import ConfigurationError
 from onrecord.models.request import HeadMarks, Piece, Request, Span, View
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import ModelReplied, ModelRequested, Noted
+from onrecord.record.receipts import PieceMark
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.compose import arranged
 from onrecord.turn.moments import SLOTS, Hooks
@@ -40,6 +41,12 @@ ENOUGH = 4
 REST = 10
 """So many requests go out unmarked before it is tried again."""
 
+RECENT_SKILLS, MOST_SKILLS = 5, 2
+"""With more different sets of skill texts than this in so many requests, each beginning is written and never read."""
+
+OF_SKILL = "skill:"
+"""How the source of a skill's text begins."""
+
 LOOK_BACK = 64
 """So many units are looked through for a place that can hold a mark."""
 
@@ -54,8 +61,9 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
     ``instructions``; those of `Instruction` go by its name. ``ttl`` is how long the vendor is asked to keep it.
 
     Marks cost more than they save where nothing is ever found again. So they stop once less than three tenths of the
-    input came from the cache over the last ten replies (four at least), and are tried again ten requests later.
-    ``caching="off"`` takes away all marks, those of others too. ConfigurationError for a policy that is none.
+    input came from the cache over the last ten replies (four at least), and are tried again ten requests later. They
+    pause while skills change: at the third set of skill texts within five requests. ``caching="off"`` takes away all
+    marks, those of others too. ConfigurationError for a policy that is none.
     """
 
     caching: Literal["on", "off"] = "on"
@@ -90,8 +98,12 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
 
     async def _marked(self, turn: Turn, request: Request) -> Request:
         card = request.model.card
-        if self.caching == "off" or (card.cache_marks and not turn.state(CACHE_HITS).pays(card.name)):
+        if self.caching == "off":
             return _unmarked(request)
+        if card.cache_marks:
+            hits = turn.state(CACHE_HITS)
+            if not hits.pays(card.name) or hits.changes(card.name, _skills_of(request.pieces)):
+                return _unmarked(request)
         if not card.cache_marks:
             return request
         system, tools = self._prefix(turn, request), bool(request.offers)
@@ -115,6 +127,10 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
         except Exception as error:  # noqa: BLE001 - it decides about a mark, not about the turn
             turn.note(Noted(by=self.name, text=f"the policy of {piece.source!r} failed: {type(error).__name__}"))
             return False
+
+
+def _skills_of(pieces: Iterable[Piece | PieceMark]) -> tuple[str, ...]:
+    return tuple(piece.source for piece in pieces if piece.source.startswith(OF_SKILL))
 
 
 def _is_blank(piece: Piece) -> bool:
@@ -181,13 +197,15 @@ class CacheHits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of the latest marked requests to one model.
 
     ``seen`` holds input tokens and how many of them came from the cache, by reply; ``marked`` is whether the request
-    that was filed last had marks; ``rested`` how many went without since they stopped paying.
+    that was filed last had marks; ``rested`` how many went without since they stopped paying. ``skills`` are the
+    skill texts of the latest requests, by source.
     """
 
     model: str = ""
     marked: bool = False
     seen: tuple[tuple[int, int], ...] = ()
     rested: int = 0
+    skills: tuple[tuple[str, ...], ...] = ()
 
     @property
     def rate(self) -> float | None:
@@ -200,6 +218,11 @@ class CacheHits(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether requests to this model are worth marking."""
         rate = self.rate if model == self.model else None
         return rate is None or rate >= LEAST_RATE
+
+    def changes(self, model: str, skills: tuple[str, ...]) -> bool:
+        """Whether the skills in use have changed too often lately, up to a request with these."""
+        held = (*self.skills[1 - RECENT_SKILLS :], skills) if model == self.model else ()
+        return len({one for one in held if one}) > MOST_SKILLS
 
 
 class CacheHitsFold:
@@ -235,12 +258,16 @@ def _asked(state: CacheHits, body: ModelRequested) -> CacheHits:
     marked = receipt is not None and (receipt.head is not None or bool(receipt.marks))
     if body.purpose == "consult":
         return replace(state, marked=False)
+    skills = _skills_of(receipt.pieces) if receipt is not None else ()
     if body.model != state.model:
-        return CacheHits(model=body.model, marked=marked)
+        return CacheHits(model=body.model, marked=marked, skills=(skills,) if skills else ())
+    if skills or state.skills:
+        kept = (*state.skills, skills)[-RECENT_SKILLS:]
+        state = replace(state, skills=kept if any(kept) else ())
     if marked or state.pays(state.model):
         return replace(state, marked=marked)
     if state.rested + 1 >= REST:
-        return CacheHits(model=state.model)
+        return CacheHits(model=state.model, skills=state.skills)
     return replace(state, marked=False, rested=state.rested + 1)
 
 

@@ -13,6 +13,7 @@ from onrecord.skills.registry import SkillRegistry, Skills, offered_with
 from onrecord.skills.routes import Decide, Route, Start
 from onrecord.skills.scorers import ByClassifier, ByModel, BySimilarity, ByWords, Candidate, Scorer
 from onrecord.skills.skill import Skill, SkillStep
+from onrecord.skills.skill_files import skill_files
 from onrecord.skills.skill_kinds import SkillProposed
 from onrecord.skills.turn_start import Closeness
 
@@ -20,5 +21,5 @@ __all__ = (
     "AllOf", "ByClassifier", "ByModel", "BySimilarity", "ByWords", "Candidate", "Closeness", "Decide", "Engagement",
     "Escalation", "Finding", "Hop", "Intent", "Keywords", "Move", "Pattern", "Route", "Scorer", "Skill", "SkillFolder",
     "SkillGraph", "SkillProposed", "SkillRegistry", "SkillStep", "Skills", "Start", "ToolOutcome", "offered_with",
-    "read_skill_folder", "skills_from_folder",
+    "read_skill_folder", "skill_files", "skills_from_folder",
 )  # fmt: skip

@@ -141,7 +141,7 @@ def _artifacts(skills: Mapping[str, Skill]) -> Iterator[Finding]:
 def body_findings(
     plan: GraphPlan, scoped: frozenset[str], known: frozenset[str], *, closed: bool
 ) -> Iterator[Finding]:  # fmt: skip
-    """Tools that a skill's text names, in backticks, against those that can be called while it is in use.
+    """Tools that a skill's text names, in backticks, against those that can be called while it is in use; and routes.
 
     ``known`` are all registered tools; without ``closed`` there may be more, so that an unknown one proves nothing.
     """
@@ -150,6 +150,12 @@ def body_findings(
     for skill in skills.values():
         for tool in skill.tools:
             owners.setdefault(tool.id, []).append(skill.id)
+    for route in plan.routes if closed else ():
+        if route.on_tool and route.on_tool not in known | owners.keys() and "absent" not in (route.on_status or ()):
+            yield error(
+                "route-unknown-tool", f"{route.source} -> {route.to}",
+                f"it waits for {route.on_tool!r}, and there is no such tool",
+            )  # fmt: skip
     free = known - _only_in(owners, scoped, plan)
     for skill in skills.values():
         own = {tool.id for tool in skill.tools}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from onrecord.skills.checkup import Finding, error, warning
+from onrecord.skills.conditions import says_yes
 from onrecord.skills.cursor import Resolver
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import AllOf, Finder, Intent, Keywords, Match, Pattern
@@ -23,7 +24,8 @@ def start_findings(
     yield from _overlaps(starts)
     yield from _intents(starts, classified=classified)
     for place, start in enumerate(starts):
-        if start.match is not None and isinstance(start.match, Intent):
+        if isinstance(start.match, Intent):
+            yield from _claimed(start, (*start.match.examples, *start.examples), starts, finders)
             continue
         for example in start.examples:
             yield from _example(place, example, starts, finders)
@@ -129,6 +131,17 @@ def _example(place: int, example: str, starts: Sequence[Start], finders: Sequenc
             return
 
 
+def _claimed(
+    start: Start, examples: Sequence[str], starts: Sequence[Start], finders: Sequence[Finder | None]
+) -> Iterator[Finding]:
+    """Examples of an intent that a rule over words takes: those come before all intents, wherever they stand."""
+    for example in examples:
+        for other, find in zip(starts, finders, strict=True):
+            if other.use != start.use and find is not None and find(example) is not None:
+                yield error("example-shadowed-by-earlier", start.use, f"a rule of {other.use!r} takes {example!r}")
+                break
+
+
 def _claims(start: Start, find: Finder | None, message: str) -> bool | None:
     """Whether a start takes a message; None when its code raises."""
     if find is not None:
@@ -136,7 +149,7 @@ def _claims(start: Start, find: Finder | None, message: str) -> bool | None:
     if start.only_if is None:
         return start.match is None
     try:
-        return bool(start.only_if(Hop(message=message)))
+        return says_yes(start.only_if(Hop(message=message)))
     except Exception:  # noqa: BLE001 - that it breaks is what is told
         return None
 

@@ -10,15 +10,23 @@ from msgspec import Struct
 
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import ToolCall
+from onrecord.skills.conditions import says_yes
 from onrecord.skills.guards import Evidence, ToolOutcome, judged
 from onrecord.skills.hop import Hop, MoveCause
 from onrecord.skills.matching import Finder, StartIndex, Witness
 from onrecord.skills.routes import Decide, Route, Start
 
-__all__ = ("Lost", "Move", "Resolver", "held", "outcome_of")
+__all__ = ("LEFT", "Lost", "Move", "Resolver", "held", "outcome_of")
 
 log = logging.getLogger("onrecord.skills")
 T = TypeVar("T")
+
+
+RAN = frozenset({"returned", "partial"})
+"""What a call came to that did its work. One that was denied or failed leads on only where a route says so."""
+
+LEFT = frozenset({"asked", "not_run"})
+"""A call that never ran, since the round waited or was left: it decides nothing."""
 
 
 class Lost(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -142,7 +150,7 @@ class Resolver:
         if route.only_if is not None:
             return held(route.only_if, outcome, f"the route from {route.source!r} to {route.to!r}"), ()
         by_tool = not route.on_tool or outcome.tool == route.on_tool
-        return by_tool and (route.on_status is None or outcome.status in route.on_status), ()
+        return by_tool and outcome.status in (route.on_status or RAN), ()
 
     def _leaf(self, node: Decide | str, hop: Hop) -> str:
         while isinstance(node, Decide):
@@ -157,7 +165,7 @@ def _lost(outcome: ToolOutcome, route: Route) -> Lost:
 def held(condition: Callable[[T], bool], about: T, where: str) -> bool:
     """Whether code says yes. Code that raises does not, and the log says so."""
     try:
-        return bool(condition(about))
+        return says_yes(condition(about))
     except Exception as error:  # noqa: BLE001 - a condition decides about its own way, not about the turn
         log.warning("only_if of %s failed: %s", where, type(error).__name__)
         return False

@@ -11,6 +11,11 @@ from onrecord.skills.routes import Decide, Route, Start
 
 __all__ = ("mermaid",)
 
+_ENTITIES = {
+    "&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "`": "#96;", "%": "#37;", "\\": "#92;",
+}  # fmt: skip
+"""Letters that mean something to Mermaid inside of quotes: it reads HTML, Markdown, entities and directives there."""
+
 
 def mermaid(plan: GraphPlan) -> str:
     """The flowchart: starts, routes with what takes them, dashed where only the model goes; decisions as diamonds."""
@@ -40,14 +45,15 @@ def _tree(tree: Decide, places: dict[str, str]) -> Iterator[str]:
             yield _arrow(source, places[node], caption)
             continue
         name, count = f"d{count}", count + 1
-        yield f'  {name}{{"{_safe(node.label or "?")}"}}'
+        yield f'  {name}{{"{_safe(node.label) or "?"}"}}'
         yield _arrow(source, name, caption)
         waiting += [(name, "yes", node.yes), (name, "no", node.no)]
 
 
 def _arrow(source: str, to: str, caption: str, *, dashed: bool = False) -> str:
     line = "-.->" if dashed else "-->"
-    return f'  {source} {line}|"{_safe(caption)}"| {to}' if caption else f"  {source} {line} {to}"
+    told = _safe(caption)
+    return f'  {source} {line}|"{told}"| {to}' if told else f"  {source} {line} {to}"
 
 
 def _start_caption(start: Start) -> str:
@@ -81,5 +87,6 @@ def _some(words: Iterable[str]) -> str:
 
 
 def _safe(text: str) -> str:
-    """A caption that cannot break out of its quotes, on one line."""
-    return " ".join(text.split()).replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+    """A caption that cannot break out of its quotes, on one line, and is no markup, directive or entity of its own."""
+    line = " ".join(text.split())
+    return "".join(_ENTITIES.get(letter, letter if letter.isprintable() else "\ufffd") for letter in line)

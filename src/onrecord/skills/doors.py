@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from onrecord.jsonio import Json, dumps
+from onrecord.models.request import Piece
 from onrecord.skills.skill import Skill
 from onrecord.skills.skill_kinds import SkillRejected
 from onrecord.tools.tool import Tool
+from onrecord.turn.moments import Rank
 
 __all__ = ("LIST_SKILLS", "READ_SKILL", "SKIP_STEP", "catalog", "door_text", "list_skills", "read_skill", "skip_step")
 
@@ -29,17 +31,34 @@ def lines_of(skills: Iterable[Skill]) -> str:
 
 def door_text(skills: Sequence[Skill]) -> str:
     """What ``read_skill`` says where every skill can be taken up at any time."""
-    return f"{TAKES_UP}\n\nSkills:\n{lines_of(skills)}" if skills else f"{TAKES_UP}\n\nThere is no skill for now."
+    return f"{TAKES_UP}\n\nSkills:\n{lines_of(skills)}" if skills else TAKES_UP
 
+
+MOST_DESCRIBED = 1024
+"""Some vendors refuse a request with a tool whose description is longer."""
+
+ELSEWHERE = f"{TAKES_UP} Which skills there are stands among your instructions."
 
 LISTED = f"{TAKES_UP} {LIST_SKILLS} tells which skills there are."
 
 
-def routed_text(reachable: Sequence[Skill], others: Sequence[str], menu: str, *, open_too: Sequence[Skill] = ()) -> str:
-    """What ``read_skill`` says where a graph decides which skills can be reached from here."""
+def placed(text: str) -> tuple[str, tuple[Piece, ...]]:
+    """What ``read_skill`` is described by, and what stands among the instructions because it is too long for that."""
+    if len(text) <= MOST_DESCRIBED:
+        return text, ()
+    return ELSEWHERE, (Piece(source="skill-catalog", text=text, rank=Rank.SKILL, cache="while_active"),)
+
+
+def routed_text(can: Sequence[Skill], others: Sequence[str], menu: str, *, some_hidden: bool) -> str:
+    """What ``read_skill`` says where a graph decides which skills can be reached from here.
+
+    Where some may not be seen, that there is none is not said: it would tell that there are others.
+    """
     parts = [menu, TAKES_UP] if menu else [TAKES_UP]
-    can = [*reachable, *open_too]
-    parts.append(f"From here you can take up:\n{lines_of(can)}" if can else "From here no skill can be taken up.")
+    if can:
+        parts.append(f"From here you can take up:\n{lines_of(can)}")
+    elif not some_hidden:
+        parts.append("From here no skill can be taken up.")
     if others:
         parts.append(f"Not from here, so that asking for them is refused: {', '.join(others)}.")
     return "\n\n".join(parts)
@@ -52,12 +71,15 @@ def menu_text(offered: Sequence[tuple[str, float | None]], *, stay: str) -> str:
     return f"{told} If none does, stay with {stay!r}." if stay else f"{told} If none does, answer without."
 
 
-def read_skill(skills: Mapping[str, Skill], description: str) -> Tool:
-    """The tool that takes up a skill. Its result is the text, or says where that will stand."""
+def read_skill(skills: Mapping[str, Skill], description: str, wired: Container[str] = ()) -> Tool:
+    """The tool that takes up a skill. Its result is the text, or says where that will stand.
+
+    To one of the ``wired``, those of a graph, the cursor goes only where nothing better leads elsewhere.
+    """
 
     async def handler(args: Mapping[str, Json], ctx: Any) -> str:  # async: it is not worth a thread
         skill = skills[args["id"]]
-        return skill.text if skill.in_result else taken_up(skill)
+        return skill.text if skill.in_result else taken_up(skill, is_hop=skill.id in wired)
 
     return Tool(
         READ_SKILL, handler, description, parameters=_choice("id", "The skill's id.", list(skills)), read_only=True,
@@ -65,9 +87,10 @@ def read_skill(skills: Mapping[str, Skill], description: str) -> Tool:
     )  # fmt: skip
 
 
-def taken_up(skill: Skill) -> str:
+def taken_up(skill: Skill, *, is_hop: bool) -> str:
     """What ``read_skill`` answers where the text stands among the instructions."""
-    return f"The skill {skill.id!r} is in use from your next step on; its instructions stand among yours."
+    unless = ", unless another result of this step leads elsewhere" if is_hop else ""
+    return f"The skill {skill.id!r} is in use from your next step on{unless}; its instructions stand among yours then."
 
 
 def list_skills(skills: Sequence[Skill]) -> Tool:
@@ -115,22 +138,29 @@ def skip_step() -> Tool:
     )  # fmt: skip
 
 
-def refusal_text(refused: SkillRejected, *, tree: bool) -> str:
-    """Why a skill cannot be taken up from here. It names none that this person may not see."""
-    what = f"The skill {refused.requested!r} cannot be taken up"
+def refusal_text(refused: SkillRejected, *, tree: bool, some_hidden: bool) -> str:
+    """Why a skill was not taken up: what held when it was asked for, since it is read again in every later request.
+
+    It names no skill that this person may not see, and where one may not, it does not say that there was none.
+    """
+    what = f"The skill {refused.requested!r} was not taken up"
     if tree:
-        return f"{what}: a decision tree chooses the skill here. Go on with the one that is in use."
+        return f"{what}: a decision tree chooses the skill here."
     if refused.posture == "rails":
-        return f"{what}: the way from here is fixed. Go on with the skill that is in use."
+        return f"{what}: the way from there was fixed."
     if refused.posture == "guard" and not refused.allowed:
-        return f"{what}: no choice is open now. Go on with the skill that is in use."
-    told = f"You can take up: {', '.join(refused.allowed)}." if refused.allowed else "There is none that can be."
-    return f"{what} from here. {told}"
+        return f"{what}." if some_hidden else f"{what}: no choice was open."
+    place = f" from {refused.current!r}" if refused.current else ""
+    if refused.allowed:
+        return f"{what}: it could not be reached{place}. What could be: {', '.join(refused.allowed)}."
+    return f"{what}: it could not be reached{place}." + ("" if some_hidden else " Nothing could be.")
 
 
 def recalled_text(refused: SkillRejected) -> str:
     """What is answered to a skill of a parked graph that cannot be reached from where that stands."""
-    can = f" From there you can take up: {', '.join(refused.allowed)}." if refused.allowed else ""
+    place = f" at {refused.current!r}," if refused.current else ""
+    can = f" What could be: {', '.join(refused.allowed)}." if refused.allowed else ""
     return (
-        f"The skills are in use again from your next step on, at {refused.current!r}, not {refused.requested!r}.{can}"
+        f"The skills were brought back,{place} for the steps after this one. {refused.requested!r} was not taken up: "
+        f"it could not be reached from there.{can}"
     )

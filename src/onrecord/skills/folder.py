@@ -23,6 +23,8 @@ OWN_KEYS = ("tools", "steps", "on-skip", "routes")
 MOST_BYTES = 1024 * 1024
 """A ``SKILL.md`` is read by a model: one of more than a megabyte is not one."""
 
+_STRANGE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")  # no text has these, and not every store takes them
+
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -44,15 +46,16 @@ def read_skill_folder(folder: str | Path, tools: Iterable[Tool] = ()) -> SkillFo
     The front matter has the keys of the public format (``name``, which is the folder's, ``description``, ``license``,
     ``compatibility``, ``metadata``, ``allowed-tools``) and four of our own: ``tools`` names the skill's tools among
     those given, ``steps`` is a list of ``tool: note``, ``on-skip`` is ``advance`` or ``hold``, ``routes`` a list of
-    skills that the model may go on to. ``allowed-tools`` is checked for its form and grants nothing. Scripts and other
-    files beside ``SKILL.md`` are neither read nor run. ConfigurationError names the file and the key: an unknown key,
-    an unknown tool, a name that is not the folder's, a text that is too long or missing, a link that leads outside.
+    skills that the model may go on to. ``allowed-tools`` is checked for its form and grants nothing. Files beside
+    ``SKILL.md`` are not run, and not read here (see `skill_files`). ConfigurationError names the file and the key: an
+    unknown key, an unknown tool, a name that is not the folder's, a text that is too long or missing, a link that
+    leads outside.
     """
     root = Path(folder)
     if not root.is_dir():
         raise _invalid(str(root), "there is no such folder")
     known = {tool.id: tool for tool in unique_tools(tuple(tools))}
-    found = [_one(path, root, known) for path in sorted(root.iterdir()) if (path / "SKILL.md").is_file()]
+    found = [_one(path, root, known) for path in sorted(root.iterdir()) if _has_skill(path)]
     if not found:
         raise _invalid(root.name, "no folder in it has a SKILL.md", hint="put each skill in a folder named after it")
     skills = tuple(skill for skill, _ in found)
@@ -70,6 +73,17 @@ def _invalid(where: str, told: str, hint: str = "") -> ConfigurationError:
     return ConfigurationError(f"{where}: {told}", code="skill-invalid", hint=hint)
 
 
+def _has_skill(path: Path) -> bool:
+    """Whether a folder has a ``SKILL.md``. One in other letters is refused: it is found on some systems only."""
+    if not path.is_dir():
+        return False
+    named = [file.name for file in path.iterdir() if file.name.lower() == "skill.md"]
+    for name in named:
+        if name != "SKILL.md":
+            raise _invalid(f"{path.name}/{name}", "its name is not written 'SKILL.md'", hint="rename it")
+    return bool(named) and (path / "SKILL.md").is_file()
+
+
 def _one(path: Path, root: Path, tools: Mapping[str, Tool]) -> tuple[Skill, list[str]]:
     where = f"{path.name}/SKILL.md"
     file = path / "SKILL.md"
@@ -81,7 +95,11 @@ def _one(path: Path, root: Path, tools: Mapping[str, Tool]) -> tuple[Skill, list
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise _invalid(where, "it is not UTF-8") from None
+    except OSError as error:
+        raise _invalid(where, f"it cannot be read: {type(error).__name__}") from None
     held, body = read_front_matter(text, where)
+    if strange := _STRANGE.search(body):
+        raise _invalid(where, f"its text has the control character U+{ord(strange[0]):04X}")
     for key in held:
         if key not in PUBLIC_KEYS and key not in OWN_KEYS:
             raise _invalid(
@@ -121,8 +139,9 @@ def _check_optional(held: Mapping[str, FrontValue], where: str) -> None:
         _text(held, "compatibility", where, most=500)
     if "license" in held:
         _text(held, "license", where, most=1024)
-    if "allowed-tools" in held and not isinstance(held["allowed-tools"], str):
-        raise _invalid(where, "allowed-tools is one text, with spaces between the names")
+    allowed = held.get("allowed-tools", "")
+    if not isinstance(allowed, (str, list)) or not all(isinstance(one, str) for one in allowed):
+        raise _invalid(where, "allowed-tools is one text, with spaces between the names, or a list of them")
     if "metadata" in held and not isinstance(held["metadata"], dict):
         raise _invalid(where, "metadata is a mapping of texts")
 

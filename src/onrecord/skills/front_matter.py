@@ -1,6 +1,7 @@
 """Front matter: the lines between ``---`` at the top of a ``SKILL.md``, as a small and strict part of YAML.
 
-Read are mappings of texts, lists of texts, nested one level; plain, quoted and block (``|`` and ``>``) texts; comments.
+Read are mappings of texts, lists of texts, nested one level, lists on one line (``[a, b]``); plain, quoted and block
+(``|`` and ``>``) texts; comments.
 Everything is a text: ``no`` is two letters, ``1.0`` three characters. Whatever else YAML has (anchors, tags, flow
 maps, several documents) is refused by line, so that a file is never read otherwise than it was meant.
 """
@@ -21,6 +22,10 @@ MOST_BYTES = 64 * 1024
 
 _KEY = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*):(?:[ ]+(.*)|)$")
 _BLOCK = re.compile(r"([|>])(-?)$")
+_QUOTED = {'"': r'"((?:[^"\\]|\\["\\/nt])*)"', "'": r"'((?:[^']|'')*)'"}
+_WORD = r"[A-Za-z0-9_./(][A-Za-z0-9_./()*+~=$ -]*(?::[A-Za-z0-9_./()*+~=$-]+ *)*"
+_ITEM = re.compile("|".join([*_QUOTED.values(), _WORD]))
+_LISTED = re.compile(rf"\[\s*((?:(?:{_ITEM.pattern})\s*(?:,\s*(?:{_ITEM.pattern})\s*)*)?)\](?:\s+#.*|\s*)$")
 _BREAKS = frozenset("\x7f\x85\u2028\u2029\ufeff")  # YAML takes them for line ends, or not at all
 _SPECIAL = set("&*!|>%@`{}[]?,#'\"")
 
@@ -87,6 +92,8 @@ class _Lines:
 
     def value(self, rest: str) -> FrontValue:
         """What stands behind a key of the first level, on its line or below it."""
+        if rest.startswith("["):
+            return self.listed(rest)
         if rest and not rest.startswith("#"):
             return self.scalar(rest, 0)
         self.at += 1
@@ -132,6 +139,15 @@ class _Lines:
             raise self.broken("the items of this list are of two kinds")
         return pairs or texts
 
+    def listed(self, said: str) -> list[str]:
+        """A list on its line: plain words without signs of YAML's own, and quoted ones."""
+        match = _LISTED.match(said)
+        if match is None:
+            raise self.broken("a list on one line holds words and quoted texts, and ends there: [one, 'two']")
+        self.at += 1
+        texts = [found[0].strip() for found in _ITEM.finditer(match[1])]
+        return [unquoted(text) if text[0] in "\"'" else text for text in texts]
+
     def none(self) -> str:
         self.at += 1
         return ""
@@ -166,17 +182,13 @@ class _Lines:
 
     def quoted(self, said: str) -> str:
         quote = said[0]
-        pattern = r'"((?:[^"\\]|\\["\\/nt])*)"' if quote == '"' else r"'((?:[^']|'')*)'"
-        match = re.match(rf"{pattern}\s*(?:\s#.*)?$", said)
+        match = re.match(rf"{_QUOTED[quote]}\s*(?:\s#.*)?$", said)
         if match is None:
             raise self.broken(
                 'a quoted text ends on its line, with nothing behind it; its escapes are \\" \\\\ \\n \\t'
             )
         self.at += 1
-        if quote == "'":
-            return match[1].replace("''", "'")
-        escapes = {"n": "\n", "t": "\t"}
-        return re.sub(r"\\(.)", lambda m: escapes.get(m[1], m[1]), match[1])
+        return unquoted(f"{quote}{match[1]}{quote}")
 
     def block(self, indent: int, *, folded: bool, ends: bool) -> str:
         self.at += 1
@@ -199,6 +211,15 @@ class _Lines:
             self.at += 1
         body = (_folded(taken) if folded else "\n".join(taken)).rstrip("\n")
         return body + "\n" if body and ends else body
+
+
+def unquoted(said: str) -> str:
+    """What a quoted text says."""
+    inside = said[1:-1]
+    if said[0] == "'":
+        return inside.replace("''", "'")
+    escapes = {"n": "\n", "t": "\t"}
+    return re.sub(r"\\(.)", lambda m: escapes.get(m[1], m[1]), inside)
 
 
 def _uncommented(said: str) -> str:

@@ -22,11 +22,12 @@ from onrecord.skills.registry import by_id, check_tools, kept_by
 from onrecord.skills.routes import Decide, Route, Start
 from onrecord.skills.scorers import Scorer
 from onrecord.skills.skill import Skill, refused
-from onrecord.skills.skill_hooks import SkillHooks, Visible
+from onrecord.skills.skill_hooks import SkillHooks, Visible, in_use
 from onrecord.skills.turn_start import Closeness
 from onrecord.tools.tool import Tool
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
+from onrecord.turn.turn import Turn
 
 __all__ = ("SkillGraph",)
 
@@ -52,8 +53,8 @@ class SkillGraph:
 
     It is checked when it is made (``check``: ``throw`` raises for errors and logs warnings, ``warn`` logs both,
     ``off``); texts that name tools against ``known_tools``, or those of the agent. ``graph`` takes any object with
-    ``skills`` and ``next_skill(hop)``, and maybe ``edges`` and ``explain(hop)``, in place of all declarations.
-    Raises ConfigurationError.
+    ``skills`` and ``next_skill(hop)``, and maybe ``edges``, ``reachable(id)`` and ``explain(hop)``, in place of all
+    declarations. Raises ConfigurationError.
     """
 
     name = "skills"
@@ -92,7 +93,7 @@ class SkillGraph:
         self.scoped = frozenset(
             id for id, skill in self.skills.items() if skill.scoped or (everywhere and id in self.plan.nodes)
         )
-        self.visible, self.check, self._known = visible, check, given.known
+        self.visible, self.check, self._known, self._never = visible, check, given.known, given.never
         self._findings = tuple(graph_making.findings(given, self.plan)) if graph is None else ()
         if given.known is not None:
             self._findings += tuple(body_findings(self.plan, self.scoped, given.known, closed=True))
@@ -139,6 +140,23 @@ class SkillGraph:
         """Everything that was found when it was made, errors first."""
         return tuple(sorted(self._findings, key=lambda each: each.severity))
 
+    async def checkup_intents(self, model: str | Model | None = None) -> tuple[Finding, ...]:
+        """What ``classify=`` makes of every example of an intent, and of ``never_routes``; errors first.
+
+        An error is an example that begins elsewhere; a warning is one that cannot be told from another intent's, or
+        that only its own words lead there. Each is judged as the first message of a conversation, up to twice; what a
+        model is asked for it costs, and stands on no record. ``model`` is the agent's own, for ``ByModel()``.
+        ConfigurationError for a graph without ``classify=``.
+        """
+        from onrecord.skills.checkup_intents import intent_findings
+
+        begins = self.plan.begins
+        if begins is None or begins.scorer is None or begins.apart or not self.plan.starts:
+            raise refused("the graph judges no intents: it has no classify=", "checkup() tells the rest")
+        asked = model_named(model) if isinstance(model, str) else model
+        found = [each async for each in intent_findings(begins, self.plan.starts, self._never, asked)]
+        return tuple(sorted(found, key=lambda each: each.severity))
+
     def to_mermaid(self) -> str:
         """The graph as a Mermaid flowchart; dashed arrows are those that only the model takes."""
         return mermaid(self.plan)
@@ -150,6 +168,13 @@ class SkillGraph:
     def next_skill(self, hop: Hop) -> str:
         """Where the cursor would go; empty for nowhere."""
         return self.explain(hop).to
+
+    def in_use(self, turn: Turn) -> frozenset[str]:
+        """The skills in use in the request whose calls run now: for a rule that forbids what scoping only hides.
+
+        One that is taken up in the same reply is not among them. KeyError in an agent without this graph.
+        """
+        return in_use(turn, self.skills, self.plan)
 
     def reachable(self, cursor: str = "") -> tuple[str, ...]:
         """The skills that the model may ask for from here, under ``assist``."""

@@ -17,11 +17,11 @@ from onrecord.skills.engagement import Engagement
 from onrecord.skills.graph_plan import Continuity, Escalation, Explains, GraphPlan, Strictness
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import Intent, compile_match
-from onrecord.skills.registry import by_id, models_of
+from onrecord.skills.registry import by_id, model_of, models_of
 from onrecord.skills.routes import Decide, Route, Start
 from onrecord.skills.scorers import ByClassifier, Candidate, Scorer
 from onrecord.skills.skill import Skill, refused
-from onrecord.skills.turn_start import Closeness, TurnStart
+from onrecord.skills.turn_start import RESERVED, Closeness, TurnStart
 
 __all__ = ("Given", "compiled", "findings", "models_for", "of_shape", "shaped")
 
@@ -110,6 +110,10 @@ def _starts(start: Any) -> Iterator[Start]:
 
 
 def _check_ids(given: Given, starts: Sequence[Start], entries: Sequence[str]) -> None:
+    for each in given.routes:
+        route: object = each
+        if not isinstance(route, Route):
+            raise refused(f"routes= takes Route, not a {type(route).__name__}", 'Route("a", "b", on_tool="look")')
     named = [(s.use, "a start") for s in starts] + [(id, "entries") for id in entries]
     named += [(id, f"the route from {r.source!r} to {r.to!r}") for r in given.routes for id in (r.source, r.to)]
     for id, where in named:
@@ -138,6 +142,8 @@ def _check_scorers(given: Given, starts: Sequence[Start], entries: Sequence[str]
         raise refused("closeness says when classify= is sure, and there is no classify=", "leave it out")
     if given.decider is not None and (given.classify is None or given.strictness == "rails"):
         raise refused("the decider could never decide: no menu is ever open", "it needs classify=, and no rails")
+    if given.decider is not None and (clash := RESERVED & given.nodes.keys()):
+        raise refused(f"the decider cannot tell the skill {min(clash)!r} from its own answer", "give it another id")
     if given.strictness == "rails" and entries and given.scored_by is None:
         raise refused("under rails the model chooses nothing, and entries= leaves the beginning to it", "use start=")
 
@@ -196,7 +202,7 @@ def models_for(skills: Mapping[str, Skill], more: Mapping[str, str | Model]) -> 
         said = skills[id].model
         if said is not None and said != model:
             raise refused(f"models= and the skill {id!r} name different models", "leave it to one of them")
-        own[id] = model_named(model) if isinstance(model, str) else model
+        own[id] = model_of(model, id)
     return own
 
 
@@ -287,8 +293,19 @@ def shaped(given: Given, graph: Any) -> Given:
         )
     if getattr(graph, "entry_selection", None) == "classify" and getattr(graph, "turn_routing", None) is None:
         raise refused("the graph classifies turns, and says not how: it has no turn_routing")
-    for what, held in (("classify=", given.classify), ("scored_by=", given.scored_by), ("decider=", given.decider)):
-        if held is not None:
+    if getattr(graph, "entry_selection", None) == "model-read" and given.strictness == "rails":
+        raise refused("under rails the model chooses nothing, and this graph leaves the beginning to it", "use 'guard'")
+    explains = callable(getattr(graph, "explain", None)) and bool(getattr(graph, "edges", None))
+    if given.engagement is not None and not explains:
+        raise refused(
+            "engagement goes by why a cursor moves, and this graph explains nothing",
+            "give it edges, and explain(hop) -> Move",
+        )
+    for what, held in (
+        ("classify=", given.classify), ("scored_by=", given.scored_by), ("decider=", given.decider),
+        ("closeness=", given.closeness), ("never_routes=", given.never),
+    ):  # fmt: skip
+        if held:
             raise refused(f"{what} goes with starts, and graph= has none that are known here")
     edges = tuple(getattr(graph, "edges", ()))
     wired = {str(id) for edge in edges for id in edge}
@@ -311,7 +328,7 @@ def of_shape(given: Given, graph: Any) -> GraphPlan:
     return GraphPlan(
         nodes=given.nodes, loose=given.loose, starts=(), routes=given.routes, tree=None, entries=(), always=(),
         successors=successors, resolver=resolver, strictness=given.strictness, continuity=given.continuity,
-        engagement=given.engagement, escalation=_escalation(given) if given.escalation else None,
+        engagement=given.engagement, escalation=_escalation(given), reaches=getattr(graph, "reachable", None),
     )  # fmt: skip
 
 

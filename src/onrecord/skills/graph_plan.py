@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -47,7 +47,7 @@ class GraphPlan(Struct, frozen=True, kw_only=True):
 
     ``nodes`` are the skills that it wires, ``loose`` those beside it that the model may take up anywhere. ``entries``
     are where a turn may begin, ``always`` the default among them: its text stays. ``model_reads``: the model chooses
-    among the entries.
+    among the entries. ``reaches`` is how a graph by shape says what can be reached.
     """
 
     nodes: Mapping[str, Skill]
@@ -66,10 +66,13 @@ class GraphPlan(Struct, frozen=True, kw_only=True):
     brains: Mapping[str, Model] = {}
     escalation: tuple[Model, int] | None = None
     engagement: Engagement | None = None
+    reaches: Callable[[str], Iterable[str]] | None = None
 
     def reachable(self, cursor: str) -> tuple[str, ...]:
         """The skills that the model may go to from here: those behind it, and the entries. None in a tree."""
         if self.tree is not None:
             return ()
+        if self.reaches is not None:
+            return tuple(dict.fromkeys(id for id in self.reaches(cursor) if id != cursor and id in self.nodes))
         ways: Sequence[str] = (*self.successors.get(cursor, ()), *self.entries) if cursor else self.entries
         return tuple(dict.fromkeys(id for id in ways if id != cursor))

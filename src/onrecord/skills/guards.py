@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, get_args
 
 import msgspec
@@ -12,19 +13,21 @@ from onrecord.conversation.messages import CallStatus
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, dumps, is_json, loads
 
-__all__ = ("Evidence", "Guard", "ToolOutcome", "check_guard", "guard_text", "judged", "unsatisfiable")
+__all__ = ("STATUSES", "Evidence", "Guard", "ToolOutcome", "check_guard", "guard_text", "judged", "unsatisfiable")
 
 Guard = Mapping[str, Mapping[str, Json]]
 """``{key: {operator: value}}``, all of which must hold."""
 
-STATUSES = frozenset(get_args(CallStatus))
+STATUSES = frozenset(get_args(CallStatus)) - {"asked", "not_run"}
+"""What a call that ran, or was refused, can have come to."""
+
 HOP_KEYS = ("tool_name", "result", "status", "round", "user_message", "current_skill")
 SHOWN = 80
 
 ABSENT = object()
 
 
-class ToolOutcome(Struct, frozen=True, kw_only=True):
+class ToolOutcome(Struct, frozen=True, kw_only=True, dict=True):
     """What a call of the last round came to, as routes read it: ``text`` is what the model reads of it."""
 
     tool: str
@@ -34,11 +37,16 @@ class ToolOutcome(Struct, frozen=True, kw_only=True):
 
     def field(self, name: str) -> object:
         """A field of the result, where the result is a JSON object that has it."""
+        return self._fields.get(name, ABSENT)
+
+    @cached_property
+    def _fields(self) -> Mapping[str, object]:
+        """Read once, however many guards look: results may be long."""
         try:
             value = loads(self.text)
         except msgspec.DecodeError:
-            return ABSENT
-        return value.get(name, ABSENT) if isinstance(value, dict) else ABSENT
+            return {}
+        return value if isinstance(value, dict) else {}
 
 
 class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True):

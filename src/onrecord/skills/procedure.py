@@ -71,12 +71,18 @@ class Procedures:
             return None
         return At(skill=skill, number=state.step, total=len(steps), step=steps[state.step - 1])
 
-    def intro(self, skill: Skill) -> Note | None:
-        """What ``read_skill`` adds for a skill with steps."""
+    def is_done(self, state: SkillState, skill: Skill) -> bool:
+        """Whether this skill is the one whose procedure runs, and that is done."""
+        return bool(skill.steps) and state.tenure == skill.id and state.step > len(skill.steps or ())
+
+    def intro(self, state: SkillState, skill: Skill) -> Note | None:
+        """What ``read_skill`` adds for a skill with steps: the first, or the one that is next where it runs already."""
         if not skill.steps:
             return None
-        first = skill.steps[0]
-        told = f"It has {len(skill.steps)} steps. Step 1 is {first.note}: call {first.tool}."
+        at = self.at(state) if state.tenure == skill.id else None
+        number = 1 if at is None else at.number
+        step = skill.steps[number - 1]
+        told = f"It has {len(skill.steps)} steps. Step {number} is {step.note}: call {step.tool}."
         return Note(by=BY, text=f"\n\n{told}")
 
     def stepped(self, turn: Turn, returned: Returned) -> Allow[Returned]:

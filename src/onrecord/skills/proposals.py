@@ -15,9 +15,12 @@ from onrecord.turn.turn import Turn
 __all__ = ("judge_proposal",)
 
 
-def judge_proposal(turn: Turn, state: SkillState, graph: GraphPlan | None, call: ToolCall) -> str:
+def judge_proposal(
+    turn: Turn, state: SkillState, graph: GraphPlan | None, call: ToolCall, hidden: frozenset[str]
+) -> str:
     """Files what becomes of a skill that the running call proposes. A refusal in words for the model, or nothing.
 
+    It names no skill that may not be seen.
     The first proposal of a round that can be followed wins; it holds for the next request alone.
     """
     proposed = state.proposed
@@ -32,8 +35,9 @@ def judge_proposal(turn: Turn, state: SkillState, graph: GraphPlan | None, call:
     if graph is None:
         outcome, refusal = "refused", "there is no graph of skills"
     elif proposed.skill not in graph.reachable(state.cursor):
-        outcome, refusal = "refused", "that skill cannot be reached from here"
+        outcome, refusal = "refused", "that skill could not be reached"
     elif state.proposal not in {"", proposed.skill}:
-        outcome, refusal = "superseded", f"{state.proposal!r} was proposed before"
+        outcome, refusal = "superseded", "another call had proposed another one"
     turn.note(replace(told, outcome=outcome, refusal=refusal) if refusal else told)
-    return f"The proposal to go on with {proposed.skill!r} was {outcome}: {refusal}." if refusal else ""
+    named = "another skill" if proposed.skill in hidden else repr(proposed.skill)
+    return f"The proposal to go on with {named} was {outcome}: {refusal}." if refusal else ""

@@ -11,13 +11,14 @@ from onrecord.models.names import model_named
 from onrecord.skills.doors import READ_SKILL, catalog, door_text, list_skills, read_skill
 from onrecord.skills.shown_skills import DOORS
 from onrecord.skills.skill import Skill, refused
-from onrecord.skills.skill_hooks import SkillHooks, Visible
+from onrecord.skills.skill_hooks import SkillHooks, Visible, in_use
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset, gated
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
+from onrecord.turn.turn import Turn
 
-__all__ = ("SkillRegistry", "Skills", "by_id", "check_tools", "models_of", "offered_with")
+__all__ = ("SkillRegistry", "Skills", "by_id", "check_tools", "model_of", "models_of", "offered_with")
 
 
 class SkillRegistry:
@@ -120,11 +121,15 @@ def check_tools(skills: Mapping[str, Skill]) -> None:
 
 def models_of(skills: Mapping[str, Skill]) -> dict[str, Model]:
     """The models of the skills that have one. ConfigurationError for a name that is none."""
-    return {
-        id: model_named(skill.model) if isinstance(skill.model, str) else skill.model
-        for id, skill in skills.items()
-        if skill.model is not None
-    }
+    return {id: model_of(skill.model, id) for id, skill in skills.items() if skill.model is not None}
+
+
+def model_of(model: str | Model, skill: str) -> Model:
+    """A skill's model, by its name or as it is. ConfigurationError for what is none."""
+    held = model_named(model) if isinstance(model, str) else model
+    if not hasattr(held, "card"):
+        raise refused(f"the model of the skill {skill!r} is a {type(held).__name__}", "a name such as 'openai:...'")
+    return held
 
 
 class Skills:
@@ -166,12 +171,19 @@ class Skills:
         )  # fmt: skip
         return made.hooks({"skills": {"ids": list(self.skills)}})
 
+    def in_use(self, turn: Turn) -> frozenset[str]:
+        """The skills in use in the request whose calls run now: for a rule that forbids what scoping only hides.
+
+        One that is taken up in the same reply is not among them. KeyError in an agent without these skills.
+        """
+        return in_use(turn, self.skills, None)
+
 
 def offered_with(skill: str, inner: Toolset | Sequence[Tool]) -> Toolset:
     """The tools of ``inner`` in the rounds in which the skill with this id is in use: for tools of a server, say.
 
-    A skill that a graph's route leads to is in use from the request after; tools that must be there at once belong
-    to `Skill.tools`.
+    With a skill that a graph leads to they come a request later than its text, since toolsets are asked before the
+    cursor moves; tools that must be there at once belong to `Skill.tools`.
     """
     return gated(inner, lambda _, ctx: skill in ctx.active)
 

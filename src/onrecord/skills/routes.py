@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, structs
 
 from onrecord.errors import ConfigurationError
-from onrecord.skills.guards import Guard, ToolOutcome, check_guard
+from onrecord.skills.conditions import check_condition
+from onrecord.skills.guards import STATUSES, Guard, ToolOutcome, check_guard
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import Match
 
@@ -35,6 +36,7 @@ class Start(_StartHead, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"the start at {self.use!r} has both match= and only_if=", hint="give it one, or make two starts"
             )
+        check_condition(self.only_if, f"only_if of the start at {self.use!r}")
 
 
 class _RouteHead(Struct, frozen=True):
@@ -45,9 +47,10 @@ class _RouteHead(Struct, frozen=True):
 class Route(_RouteHead, frozen=True, kw_only=True):
     """A way from the skill ``source`` to the skill ``to``, taken after a round whose results say so.
 
-    One of: ``only_if(outcome)``, code over a `ToolOutcome`; ``on_tool``, the id of a tool that returned;
-    ``on_status``, one status or several, alone or together with ``on_tool``; ``guard``, conditions as data. With none
-    of them only the model takes it, by ``read_skill``. ``label`` is for drawings. Raises ConfigurationError.
+    One of: ``only_if(outcome)``, code over a `ToolOutcome`; ``on_tool``, the id of a tool that returned (not one that
+    failed or was denied); ``on_status``, one status or several, alone or together with ``on_tool``; ``guard``,
+    conditions as data. With none of them only the model takes it, by ``read_skill``. ``label`` is for drawings. Raises
+    ConfigurationError.
     """
 
     only_if: Callable[[ToolOutcome], bool] | None = None
@@ -62,6 +65,12 @@ class Route(_RouteHead, frozen=True, kw_only=True):
             structs.force_setattr(self, "on_status", (self.on_status,))
         if self.on_status is not None and not self.on_status:
             raise ConfigurationError(f"{where} has an empty on_status: it could never be taken")
+        for status in self.on_status or ():
+            if status not in STATUSES:
+                raise ConfigurationError(
+                    f"{where} waits for the status {status!r}, which no call ends with",
+                    hint=f"they are {', '.join(sorted(STATUSES))}",
+                )
         data = bool(self.on_tool) or self.on_status is not None
         if sum((self.only_if is not None, data, self.guard is not None)) > 1:
             raise ConfigurationError(
@@ -70,6 +79,7 @@ class Route(_RouteHead, frozen=True, kw_only=True):
             )
         if self.guard is not None:
             check_guard(self.guard, where)
+        check_condition(self.only_if, f"only_if of {where}")
 
     @property
     def kind(self) -> str:
@@ -90,3 +100,6 @@ class Decide(Struct, frozen=True):
     yes: Decide | str
     no: Decide | str
     label: str = ""
+
+    def __post_init__(self) -> None:
+        check_condition(self.only_if, f"only_if of the decision {self.label!r}")

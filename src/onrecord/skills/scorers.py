@@ -15,6 +15,7 @@ from onrecord.jsonio import read_object
 from onrecord.models.classify import Choice, Chosen, Classified, Classifier
 from onrecord.models.model import Model
 from onrecord.models.request import Piece, Reading, Shape, View
+from onrecord.skills.skill_kinds import SkillClassified
 from onrecord.turn.director import Query
 from onrecord.turn.turn import Turn
 
@@ -107,7 +108,11 @@ def _angle(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 class ByClassifier:
-    """By a `Classifier`: its chances are the scores. Asked once per turn, also when the turn pauses and goes on."""
+    """By a `Classifier`: its chances are the scores. Asked once per turn, also when the turn pauses and goes on.
+
+    What it cost is on the record (``skill.classified``). How long it may take is its own business; what it raises then
+    counts as no judgement.
+    """
 
     def __init__(self, classifier: Classifier, *, floor: float | None = None, categorical: bool = False) -> None:
         self.classifier, self.floor, self.categorical = classifier, floor, categorical
@@ -118,7 +123,10 @@ class ByClassifier:
         got = await turn.once(
             "skills/classify", Classified, lambda: self.classifier.classify({"message": message}, (ask,))
         )
-        answer = got.answers[0]
+        answer = got.answers[0] if got.answers else None
+        picked = answer.choice if isinstance(answer, Chosen) else ""
+        turn.note(SkillClassified(model=got.model, choice=picked, usage=got.usage, latency_ms=got.latency_ms))
+        turn.count(got.usage)
         if not isinstance(answer, Chosen):
             raise ModelError("the classifier gave no choice", kind="invalid")
         return answer.chances or {answer.choice: 1.0}

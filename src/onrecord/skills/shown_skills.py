@@ -47,19 +47,19 @@ class Serving:
         self.all_scoped = frozenset().union(*(self.tools_of[id] for id in scoped)) if scoped else frozenset()
         free = (self.tools_of[id] for id in skills if id not in scoped)
         self.free: frozenset[str] = frozenset().union(*free)
-        self._pieces: dict[tuple[str, ...], tuple[Piece, ...]] = {}
+        self._pieces: dict[tuple[tuple[str, ...], frozenset[str]], tuple[Piece, ...]] = {}
         self._offers: dict[tuple[object, ...], tuple[Given, Given]] = {}
 
-    def pieces(self, used: tuple[str, ...]) -> tuple[Piece, ...]:
-        """The texts of the skills in use that stand among the instructions."""
-        held = self._pieces.get(used)
+    def pieces(self, used: tuple[str, ...], untold: frozenset[str] = frozenset()) -> tuple[Piece, ...]:
+        """The texts of the skills in use that stand among the instructions, those that no result has included."""
+        held = self._pieces.get((used, untold))
         if held is None:
             if len(self._pieces) >= MOST_KEPT:
                 self._pieces.clear()
-            held = self._pieces[used] = tuple(
+            held = self._pieces[used, untold] = tuple(
                 Piece(source=f"skill:{id}", text=skill.text, rank=Rank.SKILL, cache=skill.cache)
                 for id in used
-                if (skill := self.skills[id]).in_system
+                if (skill := self.skills[id]).in_system or id in untold
             )
         return held
 
@@ -91,7 +91,7 @@ class Serving:
 
     def _shown(self, offer: Offer, now: Situation) -> Offer:
         name = offer.tool.id
-        if name == READ_SKILL and now.door:
+        if name == READ_SKILL and now.door != offer.spec.description:
             told = now.door
         elif now.at is not None and name == now.at.step.tool:
             told = now.at.banner + offer.spec.description

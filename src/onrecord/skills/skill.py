@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from onrecord.errors import ConfigurationError
+from onrecord.jsonio import writable
 from onrecord.models.model import Model
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import unique_tools
@@ -82,10 +83,16 @@ class Skill(_SkillHead, frozen=True, kw_only=True):
                 raise refused(
                     f"skill {self.id!r} has no {field}", "the model chooses by the description, and reads the text"
                 )
+            if writable(given) != given:
+                raise refused(f"the {field} of skill {self.id!r} holds half a character, which nothing can send")
         if self.surface not in {"auto", "system", "tool_only", "both"}:
             raise refused(
                 f"skill {self.id!r}: surface cannot be {self.surface!r}",
                 "it is 'auto', 'system', 'tool_only' or 'both'",
+            )
+        if self.cache not in {"always", "never", "while_active"}:
+            raise refused(
+                f"skill {self.id!r}: cache cannot be {self.cache!r}", "it is 'always', 'never' or 'while_active'"
             )
         unique_tools(self.tools)
         self._check_steps()
@@ -105,6 +112,11 @@ class Skill(_SkillHead, frozen=True, kw_only=True):
             raise refused(f"skill {self.id!r} has steps but no tools", "each step is done by one of the skill's tools")
         own = {tool.id for tool in self.tools}
         for place, step in enumerate(self.steps, 1):
+            given: object = step
+            if not isinstance(given, SkillStep):
+                raise refused(
+                    f"skill {self.id!r}: step {place} is a {type(given).__name__}", 'write SkillStep("tool", "note")'
+                )
             if step.tool not in own:
                 raise refused(
                     f"skill {self.id!r}: step {place} names the tool {step.tool!r}, which is not one of its own",

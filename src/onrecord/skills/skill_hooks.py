@@ -14,6 +14,7 @@ from onrecord.jsonio import Json
 from onrecord.models.model import Model
 from onrecord.models.request import Piece, Request
 from onrecord.skills import doors
+from onrecord.skills.conditions import check_condition, says_yes
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.procedure import Procedures
 from onrecord.skills.proposals import judge_proposal
@@ -26,9 +27,31 @@ from onrecord.tools.tool import Tool
 from onrecord.turn.moments import ALLOW, SLOTS, AfterTool, Allow, BeforeTool, Deny, Hooks, OnOutput, Returned
 from onrecord.turn.turn import Turn
 
-__all__ = ("SkillHooks", "Visible")
+__all__ = ("SkillHooks", "Visible", "in_use")
 
 log = logging.getLogger("onrecord.skills")
+
+
+def used_skills(now: SkillState, skills: Mapping[str, Skill], graph: GraphPlan | None) -> tuple[str, ...]:
+    """The skills in use, in the order of their declaration when a graph decides, else as they were taken up."""
+    # A turn that waited may go on in a newer build, which has not all of its skills any more.
+    active = now.active if skills.keys() >= set(now.active) else tuple(filter(skills.get, now.active))
+    if graph is None:
+        return active
+    wired = () if Steering.is_parked(now) else (*graph.always, *((now.cursor,) if now.cursor in skills else ()))
+    return tuple(dict.fromkeys((*wired, *active)))
+
+
+def in_use(turn: Turn, skills: Mapping[str, Skill], graph: GraphPlan | None) -> frozenset[str]:
+    """The skills that were in use in the request whose calls run."""
+    return frozenset(used_skills(turn.state(_READ), skills, graph))
+
+
+_READ = SkillFold(graphed=False)
+"""A state is read by its fold's name; what else a fold is made with counts for making one."""
+
+MOST_LOOKED = 256
+"""So far back a result is looked for; one that is further away is as good as gone."""
 
 Visible = Callable[[Turn, str], bool]
 """Whether the skill with this id may be seen in this turn."""
@@ -41,6 +64,7 @@ class SkillHooks:
         self, skills: Mapping[str, Skill], *, graph: GraphPlan | None, scoped: frozenset[str], kept: frozenset[str],
         visible: Visible | None, listed: bool, models: Mapping[str, Model],
     ) -> None:  # fmt: skip
+        check_condition(visible, "visible= of skills")
         self.skills, self.graph, self.visible, self.listed, self.models = skills, graph, visible, listed, models
         owned = frozenset(tool.id for skill in (graph.nodes if graph else {}).values() for tool in skill.tools)
         engages = graph is not None and graph.engagement is not None
@@ -49,13 +73,14 @@ class SkillHooks:
         self.serving = Serving(skills, scoped=scoped, owned=owned, kept=kept)
         self.steering = None if graph is None else Steering(graph, self.fold)
         self.tools = self._tools()
-        self._doors: dict[tuple[object, ...], str] = {}
+        self.unseen = frozenset(id for id, skill in skills.items() if not skill.in_system)
+        self._doors: dict[tuple[object, ...], tuple[str, tuple[Piece, ...]]] = {}
 
     def _tools(self) -> tuple[Tool, ...]:
         every = list(self.skills.values())
-        described = doors.LISTED if self.listed else doors.door_text(every)
+        described = doors.LISTED if self.listed else doors.placed(doors.door_text(every))[0]
         tools = {tool.id: tool for skill in every for tool in skill.tools}
-        own = [doors.read_skill(self.skills, described)]
+        own = [doors.read_skill(self.skills, described, self.graph.nodes if self.graph is not None else ())]
         own += [doors.list_skills(every)] if self.listed else []
         own += [doors.skip_step()] if self.procedures.skills else []
         return (*own, *tools.values())
@@ -80,7 +105,7 @@ class SkillHooks:
     def active(self, turn: Turn) -> frozenset[str]:
         """The skills in use, as far as they are known before a request: where a graph moves is seen in the next."""
         now = self.fold.served(turn.state(self.fold))
-        return frozenset((*now.active, now.cursor)) - {""}
+        return frozenset(used_skills(now, self.skills, self.graph))
 
     # ---- before a request
 
@@ -92,36 +117,46 @@ class SkillHooks:
             if state.rounds == 0:
                 message = message_of(turn)
                 await steering.begin(turn, message, hidden)
-                steering.move(turn, Steering.first(turn, message, self.fold))
+                steering.move(turn, steering.first(turn, message))
             elif (batch := _batch(request, state.last)) is not None:
-                steering.move(turn, Steering.next(turn, message_of(turn), batch, self.fold))
+                steering.move(turn, steering.next(turn, message_of(turn), batch))
             state = turn.state(self.fold)
         now = self.fold.served(state)
         parked = Steering.is_parked(now)
-        used = self._used(now, parked=parked)
+        used = used_skills(now, self.skills, self.graph)
         at = None if parked else self.procedures.at(now)
-        more: tuple[Piece, ...] = self.serving.pieces(used)
+        untold, pins = self._handed(request, now, used) if self.unseen else (frozenset[str](), {})
+        door, catalog = self._door(now, hidden)
+        more: tuple[Piece, ...] = (*catalog, *self.serving.pieces(used, untold))
         if at is not None:
             more = (*more, at.hint)
         if steering is not None:
-            more = (*more, *steering.lines(now, hidden))
-        situation = Situation(used, at, self._door(now, hidden), parked)
+            more = (*more, *steering.lines(now, hidden, menu=not catalog))
+        situation = Situation(used, at, door, parked)
         offers = self.serving.offers(request.offers, situation)
         model = self._model(now, used)
-        if not more and offers is request.offers and model is None:
+        if not more and offers is request.offers and model is None and not pins:
             return request
+        view = replace(request.view, pins={**request.view.pins, **pins}) if pins else request.view
         return replace(
-            request, pieces=(*request.pieces, *more) if more else request.pieces, offers=offers,
+            request, pieces=(*request.pieces, *more) if more else request.pieces, offers=offers, view=view,
             model=model or request.model,
         )  # fmt: skip
 
-    def _used(self, now: SkillState, *, parked: bool) -> tuple[str, ...]:
-        """The skills in use, in the order of their declaration when a graph decides, else as they were taken up."""
-        graph = self.graph
-        if graph is None:
-            return now.active
-        wired = () if parked else (*graph.always, *((now.cursor,) if now.cursor in self.skills else ()))
-        return tuple(dict.fromkeys((*wired, *now.active)))
+    def _handed(
+        self, request: Request, now: SkillState, used: tuple[str, ...]
+    ) -> tuple[frozenset[str], Mapping[str, str]]:
+        """Texts that only ``read_skill`` shows: those that no result of this turn has, and the rounds of the others.
+
+        A skill that a route, a tool or the turn before led to was never read; a result may have been placed elsewhere.
+        Such a text stands among the instructions. A round that has one must stay: it is pinned.
+        """
+        wanted, pins = set(self.unseen.intersection(used)), dict[str, str]()
+        for id, round_ in dict(now.handed).items():
+            if id in wanted and _says(request, round_, self.skills[id].text):
+                wanted.remove(id)
+                pins[round_] = "skill-in-use"
+        return frozenset(wanted), pins
 
     def _model(self, now: SkillState, used: Sequence[str]) -> Model | None:
         graph = self.graph
@@ -139,12 +174,12 @@ class SkillHooks:
             return frozenset()
         return frozenset(id for id in self.skills if not _sees(visible, turn, id))
 
-    def _door(self, now: SkillState, hidden: frozenset[str]) -> str:
-        """What ``read_skill`` says now, if that is not what it always says."""
+    def _door(self, now: SkillState, hidden: frozenset[str]) -> tuple[str, tuple[Piece, ...]]:
+        """How ``read_skill`` is described now, and what of it stands among the instructions."""
         graph, steering = self.graph, self.steering
+        if self.listed:
+            return doors.LISTED, ()
         if graph is None or steering is None:
-            if not hidden or self.listed:
-                return ""
             return self._kept(
                 (hidden,), lambda: doors.door_text([s for i, s in self.skills.items() if i not in hidden])
             )
@@ -155,14 +190,15 @@ class SkillHooks:
         reach = tuple(id for id in graph.reachable(cursor) if id not in hidden)
         loose = [skill for id, skill in graph.loose.items() if id not in hidden]
         others = [id for id in graph.nodes if id not in reach and id not in hidden]
-        return doors.routed_text([self.skills[id] for id in reach], others, menu, open_too=loose)
+        can = [*(self.skills[id] for id in reach), *loose]
+        return doors.routed_text(can, others, menu, some_hidden=bool(hidden))
 
-    def _kept(self, key: tuple[object, ...], make: Callable[[], str]) -> str:
+    def _kept(self, key: tuple[object, ...], make: Callable[[], str]) -> tuple[str, tuple[Piece, ...]]:
         held = self._doors.get(key)
         if held is None:
             if len(self._doors) >= 512:
                 self._doors.clear()
-            held = self._doors[key] = make()
+            held = self._doors[key] = doors.placed(make())
         return held
 
     # ---- calls
@@ -185,7 +221,8 @@ class SkillHooks:
         if name == doors.LIST_SKILLS and self.listed and (hidden := self._hidden(turn)):
             told = doors.catalog(skill for id, skill in self.skills.items() if id not in hidden)
             return Allow(replace(returned, content=(Text(told),)), "skills that may not be seen were left out")
-        if told := judge_proposal(turn, turn.state(self.fold), self.graph, returned.call):
+        state = turn.state(self.fold)
+        if state.proposed and (told := judge_proposal(turn, state, self.graph, returned.call, self._hidden(turn))):
             returned = replace(returned, notes=(*returned.notes, Note(by="skills", text=f"\n\n{told}")))
             stepped = self.procedures.stepped(turn, returned)
             return stepped if stepped.why else Allow(returned, "what became of the proposal was added")
@@ -194,11 +231,11 @@ class SkillHooks:
     def _read(self, turn: Turn, returned: Returned) -> Allow[Returned] | Deny:
         asked = str(returned.call.args["id"])  # the schema gate lets no other id through
         skill, steering = self.skills[asked], self.steering
-        hop = False
+        state, hop = turn.state(self.fold), False
         if steering is not None:
             hop = asked in steering.graph.nodes
-            state = turn.state(self.fold)
-            refused = steering.refuses(state, asked, self._hidden(turn))
+            hidden = self._hidden(turn)
+            refused = steering.refuses(state, asked, hidden)
             if refused is not None and Steering.is_parked(state):
                 turn.note(SkillActivated(skill=asked, recalls=True))
                 told = doors.recalled_text(refused)
@@ -206,9 +243,10 @@ class SkillHooks:
             if refused is not None:
                 turn.note(refused)
                 steering.escalate(turn)
-                return Deny(doors.refusal_text(refused, tree=steering.graph.tree is not None))
-        turn.note(SkillActivated(skill=asked, hop=hop))
-        intro = self.procedures.intro(skill)
+                tree = steering.graph.tree is not None
+                return Deny(doors.refusal_text(refused, tree=tree, some_hidden=bool(hidden)))
+        turn.note(SkillActivated(skill=asked, hop=hop, restarts=self.procedures.is_done(state, skill)))
+        intro = self.procedures.intro(turn.state(self.fold), skill)
         if intro is None:
             return ALLOW
         return Allow(replace(returned, notes=(*returned.notes, intro)), "the first step was added")
@@ -216,7 +254,7 @@ class SkillHooks:
 
 def _sees(visible: Visible, turn: Turn, skill: str) -> bool:
     try:
-        return bool(visible(turn, skill))
+        return says_yes(visible(turn, skill))
     except Exception as error:  # noqa: BLE001 - what cannot be judged is not shown
         log.warning("visible= failed for the skill %r: %s", skill, type(error).__name__)
         return False
@@ -227,6 +265,16 @@ def message_of(turn: Turn) -> str:
     place = turn.admitted
     unit: Any = None if place is None else turn.conversation.units[place]
     return unit.text if isinstance(unit, UserMessage) else ""
+
+
+def _says(request: Request, round_: str, text: str) -> bool:
+    """Whether a result of this round has the text, as the conversation keeps it."""
+    units = request.conversation.units
+    for place in range(len(units) - 1, max(len(units) - MOST_LOOKED, 0) - 1, -1):
+        unit = units[place]
+        if isinstance(unit, Round) and unit.id == round_:
+            return any(text in part.text for call in unit.calls for part in call.result or () if isinstance(part, Text))
+    return False
 
 
 def _batch(request: Request, last: str) -> Sequence[ToolCall] | None:

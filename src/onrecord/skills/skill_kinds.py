@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from onrecord.conversation.usage import Usage
 from onrecord.record.entry import Body
 from onrecord.skills.cursor import Lost
 from onrecord.skills.guards import Evidence
@@ -20,6 +21,7 @@ __all__ = (
     "RouteConflict",
     "ScoreRow",
     "SkillActivated",
+    "SkillClassified",
     "SkillEscalated",
     "SkillMoved",
     "SkillProposed",
@@ -39,12 +41,13 @@ class SkillActivated(Body, frozen=True, gc=False, kw_only=True, tag="skill.activ
     """The model took up a skill. ``hop``: it is one of a graph's, and the cursor is to go there.
 
     ``recalls``: it asked for a skill of a parked graph that cannot be reached from where that stands; the graph comes
-    back, and its cursor stays.
+    back, and its cursor stays. ``restarts``: it was in use, its procedure was done, and begins again.
     """
 
     skill: str
     hop: bool = False
     recalls: bool = False
+    restarts: bool = False
 
 
 class SkillRejected(Body, frozen=True, gc=False, kw_only=True, tag="skill.rejected"):
@@ -102,7 +105,9 @@ class TurnRouted(Body, frozen=True, gc=False, kw_only=True, tag="skill.turn_rout
 
     ``by`` is a start rule (``entry``), a scorer (``intent``), the skill of the turn before (``continuity``), a
     ``decider``; ``menu`` leaves it to the model among ``offered``; ``none``. ``dropped`` is a skill of the turn before
-    that the graph has no more. ``stay_offered``: the menu stands beside staying where it is.
+    that the graph has no more. ``stay_offered``: the menu stands beside staying where it is. ``failed`` is what the
+    scorer raised, by its class: then nothing was judged. A ``decider`` without ``picked`` chose nothing, or raised
+    ``decider_failed``. ``step`` is the step of its procedure at which a skill goes on that was in use before.
     """
 
     by: Literal["entry", "intent", "continuity", "menu", "decider", "none"]
@@ -119,6 +124,18 @@ class TurnRouted(Body, frozen=True, gc=False, kw_only=True, tag="skill.turn_rout
     dropped: str = ""
     decider: str = ""
     picked: str = ""
+    failed: str = ""
+    decider_failed: str = ""
+    step: int = 1
+
+
+class SkillClassified(Body, frozen=True, gc=False, kw_only=True, tag="skill.classified"):
+    """A classifier was asked where a turn begins: its own pick, what it cost, and how long it took (0: unknown)."""
+
+    model: str
+    choice: str = ""
+    usage: Usage | None = None
+    latency_ms: int = 0
 
 
 class StepAdvanced(Body, frozen=True, gc=False, kw_only=True, tag="skill.step_advanced"):
@@ -208,5 +225,5 @@ class EffectJudged(Body, frozen=True, gc=False, kw_only=True, tag="tools.effect"
 
 ALL_BODIES: tuple[type[Body], ...] = (
     SkillActivated, SkillRejected, SkillMoved, RouteConflict, RerouteSuperseded, TurnRouted, StepAdvanced, StepSkipped,
-    StepsUnfinished, SkillEscalated, MapEngaged, MapParked, SkillProposed, EffectJudged,
+    StepsUnfinished, SkillEscalated, MapEngaged, MapParked, SkillProposed, EffectJudged, SkillClassified,
 )  # fmt: skip

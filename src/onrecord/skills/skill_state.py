@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ModelRequested, ToolReturned
+from onrecord.skills.cursor import LEFT
 from onrecord.skills.engagement import Renewal, Standing, idle_after, strength_of
 from onrecord.skills.skill_kinds import (
     EffectJudged,
@@ -26,7 +27,7 @@ from onrecord.skills.skill_kinds import (
     TurnRouted,
 )
 
-__all__ = ("CursorFold", "SkillFold", "SkillState")
+__all__ = ("CursorFold", "Place", "SkillFold", "SkillState")
 
 
 class SkillState(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,13 +37,14 @@ class SkillState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     up, the latest last; those taken up since the last request stand in ``picked`` and count from the next one on.
     ``cursor`` is where the graph stands, ``pick`` the way that the model chose since the last request, ``proposal``
     what a tool did, ``proposed`` what a running call proposes. ``tenure`` is the skill whose procedure runs, ``step``
-    the one that is next.
+    the one that is next. ``handed`` are the texts that ``read_skill`` handed out, with the round that has them.
     """
 
     rounds: int = 0
     last: str = ""
     active: tuple[str, ...] = ()
     picked: tuple[str, ...] = ()
+    handed: tuple[tuple[str, str], ...] = ()
     cursor: str = ""
     pick: str = ""
     proposal: str = ""
@@ -50,7 +52,6 @@ class SkillState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     routed: TurnRouted | None = None
     tenure: str = ""
     step: int = 1
-    skipped: tuple[int, ...] = ()
     nudged: bool = False
     refusals: int = 0
     escalated: bool = False
@@ -84,13 +85,12 @@ class SkillFold:
         if isinstance(body, ModelRequested):
             return self._requested(state, body) if body.purpose in {"speak", "wrap_up"} else state
         if isinstance(body, ToolReturned):
+            if body.status in LEFT:
+                return state
             owned = self.owned is not None and body.name in self.owned
             return replace(state, since=replace(state.since, called=True, owned=state.since.owned or owned))
         if isinstance(body, SkillActivated):
-            if body.hop or body.recalls:
-                since = replace(state.since, asked=True)
-                return replace(state, pick=body.skill if body.hop else state.pick, since=since)
-            return replace(state, picked=_latest(state.picked, (body.skill,)))
+            return _activated(state, body)
         if isinstance(body, SkillMoved):
             strength = strength_of(body.by)
             since = state.since if strength is None else replace(state.since, moved=strength)
@@ -103,7 +103,7 @@ class SkillFold:
         tenure = state.cursor if self.graphed else (active[-1] if active else "")
         if tenure == state.tenure:
             return state if active is state.active else replace(state, active=active, picked=())
-        return replace(state, active=active, picked=(), tenure=tenure, step=1, skipped=())
+        return replace(state, active=active, picked=(), tenure=tenure, step=1)
 
     def _requested(self, state: SkillState, body: ModelRequested) -> SkillState:
         standing = state.standing
@@ -116,6 +116,17 @@ class SkillFold:
         )  # fmt: skip
 
 
+def _activated(state: SkillState, body: SkillActivated) -> SkillState:
+    if body.recalls:
+        return replace(state, since=replace(state.since, asked=True))
+    state = replace(state, handed=(*state.handed, (body.skill, state.last)))
+    if body.restarts:
+        state = replace(state, step=1)
+    if body.hop:
+        return replace(state, pick=body.skill, since=replace(state.since, asked=True))
+    return replace(state, picked=_latest(state.picked, (body.skill,)))
+
+
 def _latest(held: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
     """Each once, by when it came last."""
     return tuple(dict.fromkeys(reversed((*held, *more))))[::-1]
@@ -125,11 +136,7 @@ def _procedure(state: SkillState, body: Body) -> SkillState | None:
     if isinstance(body, StepAdvanced):
         return replace(state, step=body.step + 1)
     if isinstance(body, StepSkipped):
-        goes_on = body.policy == "advance"
-        return replace(
-            state, step=body.step + 1 if goes_on else body.step,
-            skipped=(*state.skipped, body.step) if goes_on else state.skipped,
-        )  # fmt: skip
+        return replace(state, step=body.step + 1 if body.policy == "advance" else body.step)
     if isinstance(body, StepsUnfinished):
         return replace(state, nudged=state.nudged or body.action == "nudged")
     return None
@@ -139,7 +146,8 @@ def _routing(state: SkillState, body: Body) -> SkillState:
     if isinstance(body, SkillRejected):
         return replace(state, refusals=state.refusals + 1)
     if isinstance(body, TurnRouted):
-        return replace(state, routed=body, cursor=state.cursor or body.source)
+        tenure = body.to if body.step > 1 else state.tenure  # a procedure goes on where the turn before left it
+        return replace(state, routed=body, cursor=state.cursor or body.source, tenure=tenure, step=body.step)
     if isinstance(body, SkillEscalated):
         return replace(state, escalated=True)
     if isinstance(body, SkillProposed):
@@ -158,22 +166,39 @@ def _routing(state: SkillState, body: Body) -> SkillState:
     return state
 
 
+class Place(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a graph stands between turns: its skill, and the step that is next where that has a procedure."""
+
+    skill: str = ""
+    step: int = 1
+
+
 class CursorFold:
     """Where a graph stands from turn to turn, for ``continuity="conversation"``."""
 
     name = "skill-cursor"
-    version = 1
-    state = str
+    version = 2
+    state = Place
     scope: Literal["session", "turn"] = "session"
     unfinished = False
-    kinds = frozenset({"skill.moved"})
+    kinds = frozenset(
+        {"skill.moved", "skill.turn_routed", "skill.activated", "skill.step_advanced", "skill.step_skipped"}
+    )
 
-    def start(self) -> str:
-        return ""
+    def start(self) -> Place:
+        return Place()
 
-    def apply(self, state: str, entry: Entry, /) -> str:
+    def apply(self, state: Place, entry: Entry, /) -> Place:
         body = entry.body
-        return body.to if isinstance(body, SkillMoved) else state
+        if isinstance(body, SkillMoved):
+            return state if body.to == state.skill else Place(skill=body.to)
+        if isinstance(body, TurnRouted) and body.to == state.skill:
+            return replace(state, step=body.step)
+        if isinstance(body, SkillActivated) and body.restarts:
+            return replace(state, step=1)
+        if isinstance(body, StepAdvanced) or (isinstance(body, StepSkipped) and body.policy == "advance"):
+            return replace(state, step=body.step + 1)
+        return state
 
 
 CURSOR = CursorFold()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from onrecord.conversation.messages import ToolCall
 from onrecord.models.request import Piece
 from onrecord.skills import doors
-from onrecord.skills.cursor import Move, outcome_of
+from onrecord.skills.cursor import LEFT, Move, outcome_of
 from onrecord.skills.engagement import advanced, park_card
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.hop import Hop
@@ -19,7 +21,7 @@ from onrecord.skills.skill_kinds import (
     SkillRejected,
     TurnRouted,
 )
-from onrecord.skills.skill_state import CURSOR, SkillFold, SkillState
+from onrecord.skills.skill_state import CURSOR, Place, SkillFold, SkillState
 from onrecord.turn.moments import Rank
 from onrecord.turn.turn import Turn
 
@@ -39,16 +41,23 @@ class Steering:
         begins = self.graph.begins
         if begins is None or turn.state(self.fold).routed is not None:
             return
-        before = turn.state(CURSOR) if self.graph.continuity == "conversation" else ""
+        place = turn.state(CURSOR) if self.graph.continuity == "conversation" else Place()
+        before = place.skill
         dropped = before if before not in self.graph.nodes else ""
         routed = await begins.route(turn, message, "" if dropped else before, hidden, dropped=dropped)
         if routed is not None:
-            turn.note(routed)
+            turn.note(replace(routed, step=self._step(routed, place)))
 
-    @staticmethod
-    def first(turn: Turn, message: str, fold: SkillFold) -> Hop:
+    def _step(self, routed: TurnRouted, place: Place) -> int:
+        """Where a procedure of an earlier turn goes on. One that is done begins again where a rule leads to it."""
+        if not place.skill or routed.to != place.skill:
+            return 1
+        is_done = place.step > len(self.graph.nodes[place.skill].steps or ())
+        return 1 if is_done and routed.by != "continuity" else place.step
+
+    def first(self, turn: Turn, message: str) -> Hop:
         """The hop of a turn's first request."""
-        state = turn.state(fold)
+        state = turn.state(self.fold)
         routed = state.routed
         to, by = ("", "none") if routed is None or routed.by == "menu" else (routed.to, routed.by)
         return Hop(
@@ -56,14 +65,19 @@ class Steering:
             by=by,  # type: ignore[arg-type] # "menu" is left out
         )  # fmt: skip
 
-    @staticmethod
-    def next(turn: Turn, message: str, batch: Sequence[ToolCall], fold: SkillFold) -> Hop:
+    def next(self, turn: Turn, message: str, batch: Sequence[ToolCall]) -> Hop:
         """The hop of a later request: what the calls of the last round came to."""
-        state = turn.state(fold)
+        state = turn.state(self.fold)
+        results = tuple(outcome_of(call) for call in batch if call.status not in LEFT)
         return Hop(
-            round=state.rounds + 1, message=message, results=tuple(map(outcome_of, batch)), cursor=state.cursor,
-            pick=state.pick, proposal=state.proposal, active=state.active, routed=_is_apart(state.routed),
+            round=state.rounds + 1, message=message, results=results, cursor=self.place(state), pick=state.pick,
+            proposal=state.proposal, active=state.active, routed=_is_apart(state.routed),
         )  # fmt: skip
+
+    def place(self, state: SkillState) -> str:
+        """Where the cursor stands; nowhere, in a turn that waited while a newer build lost that skill."""
+        known = state.cursor in self.graph.nodes or state.cursor in self.graph.loose  # a graph by shape has no ways
+        return state.cursor if known else ""
 
     def move(self, turn: Turn, hop: Hop) -> None:
         """Moves the cursor, files what there is to say about it, then looks whether the graph is still wanted."""
@@ -94,7 +108,7 @@ class Steering:
         routed = state.routed
         if routed is None or not routed.offered or (state.cursor and state.cursor != routed.source):
             return ()
-        return routed.offered
+        return tuple(id for id in routed.offered if id in self.graph.nodes)
 
     def menu_line(self, state: SkillState, hidden: frozenset[str]) -> str:
         """The open menu in words, or nothing."""
@@ -103,15 +117,15 @@ class Steering:
         if not offered or routed is None or self.graph.strictness == "rails":
             return ""
         shares = {row.skill: row.relevance for row in routed.scores}
-        stay = state.cursor if routed.stay_offered else ""
+        stay = state.cursor if routed.stay_offered and state.cursor not in hidden else ""
         return doors.menu_text([(id, shares.get(id)) for id in offered], stay=stay)
 
-    def lines(self, now: SkillState, hidden: frozenset[str]) -> tuple[Piece, ...]:
-        """The card of a parked graph, and the menu in the first request."""
+    def lines(self, now: SkillState, hidden: frozenset[str], *, menu: bool) -> tuple[Piece, ...]:
+        """The card of a parked graph, and the ``menu`` in the first request, where nothing else has it."""
         out: tuple[Piece, ...] = ()
         if now.standing is not None and self.is_parked(now):
-            out = (park_card(now.standing, now.cursor),)
-        if now.rounds == 0 and now.routed is not None and (line := self.menu_line(now, hidden)):
+            out = (park_card(now.standing, "" if now.cursor in hidden else now.cursor),)
+        if menu and now.rounds == 0 and now.routed is not None and (line := self.menu_line(now, hidden)):
             out = (*out, Piece(source="skill-menu", text=line, rank=Rank.SKILL, cache="never"))
         return out
 
@@ -140,7 +154,8 @@ class Steering:
         if asked in reach:
             return None
         allowed = tuple(id for id in (*reach, *graph.loose) if id not in hidden)
-        return SkillRejected(requested=asked, current=state.cursor, allowed=allowed, posture=posture)
+        current = "" if state.cursor in hidden else state.cursor
+        return SkillRejected(requested=asked, current=current, allowed=allowed, posture=posture)
 
     def escalate(self, turn: Turn) -> None:
         """After enough refusals the rest of the turn is for another model."""

@@ -20,11 +20,13 @@ from onrecord.skills.skill_kinds import ScoreRow, TurnRouted
 from onrecord.turn.contained import ends_take
 from onrecord.turn.turn import Turn
 
-__all__ = ("Closeness", "TurnStart")
+__all__ = ("RESERVED", "Closeness", "TurnStart")
 
 log = logging.getLogger("onrecord.skills")
 
 STAY, NONE = "stay", "none"
+RESERVED = frozenset({STAY, NONE})
+"""What a decider may say besides the skills of a menu."""
 
 
 class Closeness(Struct, frozen=True, kw_only=True):
@@ -45,7 +47,8 @@ class Closeness(Struct, frozen=True, kw_only=True):
 class TurnStart(Struct, frozen=True, kw_only=True):
     """How turns begin where start rules alone do not say it.
 
-    ``apart``: no cascade, the scorer alone chooses among all entries, and where it fails they are walked.
+    ``apart``: no cascade, the scorer alone chooses among all entries. Where it fails, or finds none that fits, they
+    are a menu.
     """
 
     resolver: Resolver
@@ -72,25 +75,26 @@ class TurnStart(Struct, frozen=True, kw_only=True):
             return TurnRouted(by="none", dropped=dropped) if dropped else None
         base = TurnRouted(by="none", source=before, scorer=self.scorer.name, dropped=dropped)
         scores = await self._scores(turn, message, seen, before)
-        if scores is None:
-            if self.apart:
-                return None
-            routed = replace(base, by="continuity", to=before) if before else self._menu(base, [c.skill for c in seen])
-        else:
+        if not isinstance(scores, str):
             routed = self._judged(base, scores, seen)
+        elif self.apart and not scores:
+            return None
+        else:
+            base = replace(base, failed=scores)
+            routed = replace(base, by="continuity", to=before) if before else self._menu(base, [c.skill for c in seen])
         return await self._decided(turn, message, routed) if routed.by == "menu" else routed
 
     async def _scores(
         self, turn: Turn, message: str, seen: Sequence[Candidate], before: str
-    ) -> Mapping[str, float] | None:
-        """The scores of what may be seen, and of where it stands. None when the scorer failed."""
+    ) -> Mapping[str, float] | str:
+        """The scores of what may be seen, and of where it stands; what the scorer raised, or nothing to score."""
         known = [c.skill for c in seen]
         more = (
             [Candidate(skill=before, description=self.descriptions[before])] if before and before not in known else []
         )
         asked = [*seen, *more]
         if self.scorer is None or not message:
-            return None
+            return ""
         try:
             got = await self.scorer.score(turn, message, asked)
             return {c.skill: float(got[c.skill]) for c in asked if c.skill in got}
@@ -98,7 +102,7 @@ class TurnStart(Struct, frozen=True, kw_only=True):
             if ends_take(error):
                 raise
             log.warning("the scorer %r failed: %s", self.scorer.name, type(error).__name__)
-            return None
+            return type(error).__name__
 
     def _judged(self, base: TurnRouted, scores: Mapping[str, float], seen: Sequence[Candidate]) -> TurnRouted:
         floor, categorical = (self.scorer.floor, self.scorer.categorical) if self.scorer else (None, False)
@@ -113,8 +117,8 @@ class TurnStart(Struct, frozen=True, kw_only=True):
         decisive = bool(ranked) and (categorical or gap is None or gap >= self.closeness.near_tie)
         told = replace(base, scores=rows, gap=gap, decisive=decisive)
         before = base.source
-        if self.apart:
-            return replace(told, by="entry", to=ranked[0]) if ranked else replace(told, by="none")
+        if self.apart and ranked:
+            return replace(told, by="entry", to=ranked[0])
         if decisive:
             stays = ranked[0] == before
             return replace(told, by="continuity" if stays else "intent", to=ranked[0])
@@ -141,19 +145,18 @@ class TurnStart(Struct, frozen=True, kw_only=True):
         if routed.source:
             options[STAY] = f"go on with {routed.source}"
         options[NONE] = "none of these"
+        routed = replace(routed, decider=self.decider.card.name)
         try:
             picked = await one_of(turn, "skills/decide", message, options, model=self.decider)
         except BaseException as error:
             if ends_take(error):
                 raise
             log.warning("the decider failed: %s", type(error).__name__)
-            return routed
+            return replace(routed, decider_failed=type(error).__name__)
         if not picked:
             return routed
         to = picked if picked in routed.offered else routed.source if picked == STAY else ""
-        return replace(
-            routed, by="decider", to=to, offered=(), stay_offered=False, decider=self.decider.card.name, picked=picked
-        )
+        return replace(routed, by="decider", to=to, offered=(), stay_offered=False, picked=picked)
 
 
 def _by_rule(start: Start, witness: Witness | None, before: str, dropped: str) -> TurnRouted:

@@ -108,6 +108,7 @@ TEMPLATES: Final = {
     "skill.turn_routed.continuity": "The turn goes on with the skill {{to}}.",
     "skill.turn_routed.menu": "The model may choose a skill.",
     "skill.turn_routed.none": "",
+    "skill.classified": "{{model}} judged what the message is about.",
     "skill.step_advanced": "Step {{step}} of {{total}} of {{skill}} is done.",
     "skill.step_skipped": "Step {{step}} of {{total}} of {{skill}} was skipped.",
     "skill.steps_unfinished": "Steps of {{skill}} were left undone.",

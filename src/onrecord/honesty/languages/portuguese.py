@@ -109,6 +109,7 @@ TEMPLATES: Final = {
     "skill.turn_routed.continuity": "O turno continua com a habilidade {{to}}.",
     "skill.turn_routed.menu": "O modelo pode escolher uma habilidade.",
     "skill.turn_routed.none": "",
+    "skill.classified": "{{model}} avaliou do que trata a mensagem.",
     "skill.step_advanced": "O passo {{step}} de {{total}} de {{skill}} está feito.",
     "skill.step_skipped": "O passo {{step}} de {{total}} de {{skill}} foi pulado.",
     "skill.steps_unfinished": "Passos de {{skill}} ficaram por fazer.",

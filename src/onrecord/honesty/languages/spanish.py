@@ -109,6 +109,7 @@ TEMPLATES: Final = {
     "skill.turn_routed.continuity": "El turno continúa con la habilidad {{to}}.",
     "skill.turn_routed.menu": "El modelo puede elegir una habilidad.",
     "skill.turn_routed.none": "",
+    "skill.classified": "{{model}} juzgó de qué trata el mensaje.",
     "skill.step_advanced": "El paso {{step}} de {{total}} de {{skill}} está hecho.",
     "skill.step_skipped": "El paso {{step}} de {{total}} de {{skill}} se omitió.",
     "skill.steps_unfinished": "Quedaron pasos de {{skill}} sin hacer.",

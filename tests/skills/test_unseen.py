@@ -1,0 +1,63 @@
+"""Skills that may not be seen are in nothing that is said to the model (specification §7.7; case 125)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from onrecord.skills import Route, SkillGraph, SkillProposed
+from onrecord.skills.skill_kinds import EffectJudged, SkillRejected
+from onrecord.testing import call
+from onrecord.tools.tool import ToolResult
+from tests.skills.knowing import answering, descriptions, pick, skill
+from tests.turn.acting import bodies, texts, tool
+
+pytestmark = pytest.mark.unit
+
+A, B, C, D = (skill(id, f"tool_{id}") for id in "abcd")
+
+
+def graph(*routes: Route, **more: Any) -> SkillGraph:
+    """A graph of four skills that is not checked up."""
+    return SkillGraph([A, B, C, D], start="a", routes=routes, check="off", **more)
+
+
+def unseen(*ids: str) -> Any:
+    """A rule under which these skills may not be seen."""
+    return lambda _, id: id not in ids
+
+
+async def test_125_where_all_ways_are_hidden_it_is_not_said_that_there_is_none() -> None:
+    """Neither the refusal, the door nor the record names one, or says that nothing can be reached (spec §7.7)."""
+    ways = (Route("a", "b"), Route("b", "c"))
+    requests, result = await answering(pick("c"), "done", features=[graph(*ways, visible=unseen("a", "b"))])
+    assert texts(requests[1]) == ["The skill 'c' was not taken up: it could not be reached."]
+    assert "From here" not in descriptions(requests[0])["read_skill"]
+    (told,) = bodies(result, SkillRejected)
+    assert (told.current, told.allowed) == ("", ())
+    requests, _ = await answering(pick("c"), "done", features=[graph(Route("b", "c"))])
+    assert texts(requests[1]) == ["The skill 'c' was not taken up: it could not be reached from 'a'. Nothing could be."]
+    assert "From here no skill can be taken up." in descriptions(requests[0])["read_skill"]
+    requests, _ = await answering(
+        pick("c"), "done", features=[graph(*ways, visible=unseen("a", "b"), strictness="guard")]
+    )  # fmt: skip
+    assert texts(requests[1]) == ["The skill 'c' was not taken up."]
+
+
+async def test_what_became_of_a_proposal_names_nothing_hidden() -> None:
+    """Nor what was proposed before it."""
+
+    def propose(*ids: str) -> Any:
+        return [
+            tool(f"to_{id}", lambda *_, id=id: ToolResult("ok", facts=(SkillProposed(skill=id),))) for id in ids
+        ]  # fmt: skip
+
+    ways = (Route("a", "b"), Route("a", "c"))
+    calls = [call("to_b"), call("to_c"), call("to_d")]
+    held = graph(*ways, visible=unseen("b", "c", "d"))
+    requests, result = await answering(calls, "done", features=[held], tools=propose("b", "c", "d"))
+    told = texts(requests[1])
+    assert [row.outcome for row in bodies(result, EffectJudged)] == ["accepted", "superseded", "refused"]
+    assert not any(f"'{id}'" in text for text in told for id in "bcd")
+    assert "go on with another skill was superseded: another call had proposed another one." in told[1]
