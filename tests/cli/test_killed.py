@@ -17,9 +17,10 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said, Woke, approved, row_key
 from onrecord.conversation.messages import AssistantMessage, UserMessage
 from onrecord.conversation.outgoing import Outgoing
+from onrecord.record.kinds import ToolStarted, TurnResumed
 from onrecord.session.inbox import Box, Row
 from onrecord.stores.sqlite import SqliteStore
-from tests.cli.agents import ASKING, command, started, stored
+from tests.cli.agents import ASKING, command, entries_of, started, stored
 from tests.cli.typing_on import CTRL_D, Person
 
 pytestmark = [
@@ -241,6 +242,33 @@ def test_a_paused_question_comes_back_and_an_accepted_answer_is_not_asked_for_ag
         '  book(city="Porto"): returned',
         "I read: booked Porto",
     ]
+
+
+def test_a_question_of_a_killed_chat_is_answered_in_a_new_one(folder: Path) -> None:
+    """Typed by a person who first says neither yes nor no; the call runs once, and the record says who asked."""
+    with Person(*command("chat", "cli_asking.py", "--store", "t.db"), folder=folder) as person:
+        person.sees("> ")
+        person.types("book it")
+        person.sees("answer> ")
+        person.process.kill()
+        person.leaves()
+    with Person(*command("chat", "cli_asking.py", "--store", "t.db"), folder=folder) as person:
+        person.sees(r"asked by careful")
+        person.sees("answer> ")
+        person.types("perhaps")
+        person.sees("neither a yes nor a no")
+        person.sees("answer> ")
+        person.types("yes, a quiet one")
+        person.sees("I read: booked Porto")
+        person.process.kill()
+        person.leaves()
+    session = stored(folder / "t.db")
+    assert session is not None
+    assert session.question is None
+    told = [entry.body for entry in entries_of(folder / "t.db", "default")]
+    assert len([body for body in told if isinstance(body, ToolStarted)]) == 1
+    (resumed,) = [body for body in told if isinstance(body, TurnResumed)]
+    assert (resumed.answer.approved, resumed.answer.note) == (True, "a quiet one")
 
 
 def test_a_wake_that_came_due_while_nobody_was_there_fires_at_the_next_start(folder: Path) -> None:

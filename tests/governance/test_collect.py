@@ -195,6 +195,65 @@ async def test_a_message_is_the_value_of_the_only_text_that_is_missing() -> None
     assert (again.status, done.status, value(model)["values"]) == ("paused", "answered", {"b": "22"})
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "code", "right"),
+    [
+        ("instant", "2026-03-01T09:00", "no-offset", "2026-03-01T09:00+01:00"),
+        ("time-range", "2026-03-01T09:00Z/2026-03-01T09:00Z", "out-of-order", "2026-03-01T09:00Z/2026-03-01T10:00Z"),
+        ("time-range", "2026-03-01T09:00Z", "not-a-range", "2026-03-01T09:00Z/2026-03-01T09:00:00.1Z"),
+        ("zone", "PST", "not-a-zone", "Europe/Lisbon"),
+    ],
+)
+async def test_a_time_that_is_none_is_refused_and_the_question_stays_open(
+    name: str, wrong: str, code: str, right: str
+) -> None:
+    """Nothing runs; the reason is told without a word of the answer, and the rest may be given before."""
+    runs: list[str] = []
+    when = AskField("when", schema={"type": "string", "format": name})
+    model = ScriptedModel([call("trip")], "Booked.")
+    agent: Agent[Any, Any] = Agent(model, tools=[collecting(runs, when, B)])
+    paused = await turn(agent)
+    with pytest.raises(UsageError) as refused:
+        await answered(agent, paused, value={"when": wrong, "b": 2})
+    assert (refused.value.code, code in str(refused.value), wrong in str(refused.value)) == (
+        "answer-invalid",
+        True,
+        False,
+    )
+    assert runs == ["entered"]
+    some = await answered(agent, paused, value={"b": 2})
+    await answered(agent, some, value={"when": right})
+    assert value(model)["values"] == {"b": 2, "when": right}
+
+
+async def test_a_message_that_fits_no_field_is_told_why_and_how_often() -> None:
+    """The ask comes back with what was refused, cut, and a count; a reader of the question can say it."""
+    when = AskField("when", schema={"type": "string", "format": "instant"})
+    model = ScriptedModel([call("trip")], "Booked.")
+    agent: Agent[Any, Any] = Agent(model, tools=[collecting([], when, on_message="answer")])
+    at = await turn(agent)
+    seen = []
+    for said in ("tomorrow " * 10, "2026-03-01T09:00", "2026-03-01T09:00Z"):
+        at = await turn(agent, said, session=at.session)
+        if at.question is not None:
+            detail: Any = at.question.detail
+            seen.append((detail["refused"]["answer"], detail["refused"]["reason"][-16:], detail["repeat"]))
+    assert seen == [
+        (("tomorrow " * 10)[:64], "(not-an-instant)", {"count": 1}),
+        ("2026-03-01T09:00", "01:00 (no-offset)"[-16:], {"count": 2}),
+    ]
+    assert value(model)["values"] == {"when": "2026-03-01T09:00Z"}
+
+
+async def test_a_message_that_could_mean_several_fields_is_refused_for_none() -> None:
+    """Nobody can say which of them it does not fit."""
+    fields = [AskField(name, schema={"type": "string", "format": "zone"}) for name in ("from", "to")]
+    agent: Agent[Any, Any] = Agent(ScriptedModel([call("trip")]), tools=[collecting([], *fields, on_message="answer")])
+    paused = await turn(agent)
+    again = await turn(agent, "PST", session=paused.session)
+    assert open_question(again).detail == open_question(paused).detail
+
+
 @dataclass
 class Trip:
     """A trip."""
@@ -234,6 +293,13 @@ WRONG: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     ((A, B), {"supplied": {"b": "x"}}, "does not fit"),
     ((AskField("a", schema={"type": "array"}),), {}, "each field is one of"),
     ((AskField("a", schema={"enum": [str(n) for n in range(101)]}),), {}, "at most 100 values"),
+    ((AskField("a", schema={"type": "integer", "format": "instant"}),), {}, "a format for texts alone"),
+    ((AskField("a", schema={"type": "string", "format": "zone"}), A), {"supplied": {"a": "PST"}}, "another name"),
+    (
+        (AskField("z", schema={"type": "string", "format": "zone"}), A),
+        {"supplied": {"z": "PST"}},
+        "does not fit its field",
+    ),
     ((A,), {"about": "x" * 16385}, "at most 16384"),
 ]
 

@@ -15,12 +15,15 @@ from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, ToolInvalid
 from onrecord.governance import Consent, Credential, Credentials, NeedsCredential, Wanted, credential
 from onrecord.governance.credentials import CredentialSettled
+from onrecord.record.kinds import Noted
 from onrecord.session.codec import dumps_session
 from onrecord.session.session import Session
 from onrecord.testing import ScriptedModel, call
-from onrecord.tools.tool import Tool, ToolContext
+from onrecord.tools.tool import Tool, ToolContext, ToolResult
+from onrecord.turn.director import Stage
+from onrecord.turn.turn import Turn
 from tests.turn.acting import Result, bodies, results, texts, tool, turn
-from tests.turn.pausing.asking import answered, approve, checked, open_question
+from tests.turn.pausing.asking import Acting, answered, approve, checked, open_question
 
 pytestmark = pytest.mark.unit
 
@@ -94,6 +97,48 @@ async def test_an_error_that_repeats_it_is_read_without_it() -> None:
     result = await turn(Agent(model, tools=[calling(fails)], features=features))
     assert "[credential]" in texts(model.requests[1])[0]
     nothing_leaked(result, model)
+
+
+async def test_what_has_no_secret_in_it_is_not_touched() -> None:
+    """Data, facts and results of a call that was lent one, and a secret so short that it stands everywhere."""
+
+    def keeps(args: Mapping[str, Any], ctx: ToolContext[Any]) -> ToolResult:
+        ctx.set({"room": {"name": "sk-12", "beds": [1, 2.5, None]}})
+        return ToolResult({"beds": 2, "pin": "sk-12"})
+
+    for secret in (SECRET, "sk-12"):
+        features = [Credentials(Vault(Credential(secret)))]
+        result = await turn(Agent(ScriptedModel([call("book")], "x"), tools=[calling(keeps)], features=features))
+        assert result.session is not None
+        assert dict(result.session.data) == {"room": {"name": "sk-12", "beds": [1, 2.5, None]}}
+        assert bodies(result, Noted) == []
+
+
+async def test_what_a_director_does_gets_no_secret_back_either() -> None:
+    """It would put it into the data of a flow."""
+    got: list[Any] = []
+
+    async def acts(turn: Turn, stage: Stage) -> None:
+        done = await stage.act(calling(lambda _, ctx: {"used": credential(ctx).secret}), {}, key="book")
+        got.append(done.value)
+        await stage.speak(turn.spec.brief)
+
+    features = [Credentials(Vault(Credential(SECRET)))]
+    agent: Agent[Any, Any] = Agent(ScriptedModel("x"), tools=[calling()], features=features, director=Acting(acts))
+    await turn(agent)
+    assert got == [{"used": "[credential]"}]
+
+
+async def test_a_secret_with_odd_letters_is_found_as_json_writes_it() -> None:
+    """Inside a result that is an object, quotes and backslashes of a secret are escaped."""
+    secret = 'sk-"canary\\\n-51c9'
+
+    def handler(_: object, ctx: ToolContext[Any]) -> dict[str, Any]:
+        return {"used": credential(ctx).secret, "more": [f"Bearer {credential(ctx).secret}"]}
+
+    model = ScriptedModel([call("book")], "x")
+    await turn(Agent(model, tools=[calling(handler)], features=[Credentials(Vault(Credential(secret)))]))
+    assert texts(model.requests[1]) == ['{"used":"[credential]","more":["Bearer [credential]"]}']
 
 
 async def test_consent_is_asked_of_the_person_and_the_address_is_theirs_alone() -> None:

@@ -176,6 +176,16 @@ async def test_the_first_policy_about_a_call_decides(args: dict[str, Any], told:
     assert [one.get("rule", "own-team") for one in data(result)] == ([by] if by else [])
 
 
+@pytest.mark.parametrize(("given", "runs"), [(9, 0), (9.0, 0), (True, 1), (1, 0), ("9", 1)])
+async def test_a_value_is_the_number_it_is_however_it_is_written(given: Any, runs: int) -> None:
+    """``9.0`` does not slip past a policy about ``9``; ``true`` is not the number one."""
+    ran: list[str] = []
+    policy = Policy(name="some", tools=("delete",), args={"n": (9, 1)})
+    model = ScriptedModel([call("delete", n=given)], "x")
+    await turn(agent(model, Permissions(policies=[policy]), ran=ran))
+    assert len(ran) == runs
+
+
 async def test_a_policy_may_halt_or_ask() -> None:
     """A halt says what it says, and the question goes to an approver."""
     halted = await turn(agent(ScriptedModel([call("delete", all=True)]), Permissions(policies=POLICIES)))
@@ -192,11 +202,15 @@ async def test_a_policy_may_halt_or_ask() -> None:
     assert ran == ["delete"]
 
 
-async def test_a_check_cannot_wave_through_what_a_policy_asks_about() -> None:
+async def test_a_check_cannot_wave_through_what_a_policy_asks_about_or_denies() -> None:
     """Nor change arguments: it may only say no, ask, or say why not."""
     policy = Policy(name="ask", tools=("delete",), then="ask")
     permissions = Permissions(policies=(policy,), check=lambda _: Allow(why="fine by me"))
     assert (await turn(agent(ScriptedModel([call("delete")]), permissions))).status == "paused"
+    refused, ran = Policy(name="no", tools=("delete",), tell="no"), list[str]()
+    model = ScriptedModel([call("delete")], "Done.")
+    await turn(agent(model, Permissions(policies=(refused,), check=lambda _: Allow(why="fine by me")), ran=ran))
+    assert (ran, texts(model.requests[1])) == ([], ["no"])
     forging = Permissions(check=lambda _: Allow({"env": "prod"}, "moved"))
     model = ScriptedModel([call("lookup")], "Done.")
     await turn(agent(model, forging))

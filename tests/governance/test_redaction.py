@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
@@ -17,16 +18,17 @@ from onrecord.conversation.content import Image, Text
 from onrecord.conversation.inputs import Input, Said
 from onrecord.errors import ConfigurationError, FeatureConflict, MessageDenied
 from onrecord.governance import Redaction, after_tool, before_tool, on_input, on_output
-from onrecord.record.entry import Entry
+from onrecord.jsonio import loads
+from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.jsonl import EntryCodec
-from onrecord.record.kinds import ToolStarted, TurnInput, VerdictFiled
+from onrecord.record.kinds import ToolStarted, TurnInput, TurnPaused, VerdictFiled
 from onrecord.record.leaving import leaving
 from onrecord.session import refold
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.moments import ALLOW, Allow, Answer, Deny, Returned, Watch
 from onrecord.turn.turn import Turn
 from tests.turn.acting import Result, bodies, kinds, tool, turn
-from tests.turn.pausing.asking import answered, asks
+from tests.turn.pausing.asking import answered, asks, sizes
 
 pytestmark = pytest.mark.unit
 
@@ -245,3 +247,60 @@ def test_json_that_was_cut_short_has_names_too(text: str, leaves: str) -> None:
     assert isinstance(body, TurnInput)
     assert isinstance(body.input, Said)
     assert body.input.content == leaves
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves"),
+    [
+        (r'{"to":"Jos\u00e9","n":1}', '{"to":"[x]","n":1}'),
+        (r' {"to":"Jos\u00e9"', ' {"to":"[x]"'),
+        (r'{"c\u0061rd":"4111"}', '{"card":"[x]"}'),
+        (r'{"c\u0061rd":"4111", "to', '{"card":"[x]", "to'),
+        (r'{"to":"\ud83d\ude00"}', '{"to":"[x]"}'),
+        (r'{"to":"\ud83d\ude00', '{"to":"[x]'),
+        (r'{"to":"An\u0061"}', r'{"to":"An\u0061"}'),
+        (r'{"to":"An\u0061', r'{"to":"An\u0061'),
+    ],
+)
+def test_what_json_writes_by_numbers_is_found_too(text: str, leaves: str) -> None:
+    """Many libraries escape every letter beyond ASCII, and a model may escape any."""
+    redaction = Redaction(names=["card"], patterns=["José", "\N{GRINNING FACE}"], word="[x]")
+    held = TurnInput(input=Said(text), now=AT)
+    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    assert isinstance(body, TurnInput)
+    assert isinstance(body.input, Said)
+    assert body.input.content == leaves
+
+
+async def test_digests_of_what_was_redacted_cannot_be_tried_out() -> None:
+    """The key of an effect is a digest of its arguments that anybody can make; it goes where they go."""
+    model = ScriptedModel([call("look"), call("form", card="1234")], "x")
+    looks = tool("look", lambda *_: "x", read_only=True)
+    agent: Agent[Any, Any] = Agent(model, tools=[tool("form", sizes), looks])
+    first = await turn(agent, "x")
+    second = await answered(agent, first, value="canary")
+    whole, redaction = [*first.entries, *second.entries], Redaction(names=["card"], patterns=["canary"])
+    left = [redaction(entry) for entry in whole]
+    told = [re.findall(r"/(form|look):[0-9a-f]{24}", text_of(entries)) for entries in (whole, left)]
+    assert ({*told[0]}, {*told[1]}) == ({"form", "look"}, {"look"})  # nothing was taken out of the other call
+    asked, shown = (
+        [len(e.body.pending.done) for e in entries if isinstance(e.body, TurnPaused)] for entries in (whole, left)
+    )
+    assert asked == shown == [0, 1]
+
+
+def test_a_body_that_nobody_declares_is_redacted_and_still_says_its_kind() -> None:
+    """Exports and the command line meet bodies of features that they do not know."""
+    raw = Raw(b'{"kind":"desk.canary","words":"canary 1","held":{"card":"2"},"n":3}')
+    entry = Entry(
+        seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=UnknownBody(was="desk.canary", raw=raw)
+    )
+    for redaction, words in (
+        (Redaction(patterns=["canary"], names=["card"], word="-"), "- 1"),
+        (Redaction(texts=False, word="-"), "-"),
+    ):
+        body = redaction(entry).body
+        assert isinstance(body, UnknownBody)
+        assert loads(bytes(body.raw)) == {"kind": "desk.canary", "words": words, "held": {"card": "-"}, "n": 3}
+        assert EntryCodec().decode(EntryCodec().encode(redaction(entry))).body == body
+    assert Redaction(patterns=["none"])(entry) is entry

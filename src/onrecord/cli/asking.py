@@ -12,6 +12,7 @@ from onrecord.errors import OnrecordError
 from onrecord.honesty.sentences import call_text
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.session.session import Session
+from onrecord.turn.answering import field_problem
 
 __all__ = ("ANSWER", "LATER", "Form", "Lines", "answer_to", "form_of", "put", "value_of", "yes_or_no")
 
@@ -181,7 +182,10 @@ def value_of(field: AskField, text: str) -> Json:
             if _shown(option).casefold() == text.casefold():
                 return option
         raise OnrecordError(f"expected one of {', '.join(map(_shown, options))}; found {quoted(text, 40)}")
-    return _typed_value(str(schema.get("type") or "string"), text)
+    value = _typed_value(str(schema.get("type") or "string"), text)
+    if wrong := field_problem(field, {field.name: value}, partial=False):
+        raise OnrecordError(wrong)
+    return value
 
 
 def _typed_value(kind: str, text: str) -> Json:

@@ -12,7 +12,7 @@ from onrecord.cli.failure import EXIT_CODES, FAILED, OK, Wrong, aside
 if TYPE_CHECKING:
     from onrecord.cli.sources import Held
 
-__all__ = ("add_agent", "add_source", "declare", "warn_broken")
+__all__ = ("add_agent", "add_leaving", "add_source", "declare", "warn_broken")
 
 ABOUT = "Read, explain, export and verify records, from a store's file or from a file that export wrote."
 
@@ -41,6 +41,23 @@ def add_agent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="MODULE:AGENT", help="the agent, to check the states of its features too")
 
 
+def add_leaving(parser: argparse.ArgumentParser) -> None:
+    """The options of commands that show entries."""
+    parser.add_argument(
+        "--agent", metavar="MODULE:AGENT",
+        help="the agent: its Redaction says what is shown, and its features know their entries and states",
+    )  # fmt: skip
+    parser.add_argument(
+        "--redact", metavar="PATTERN", action="append", default=[],
+        help="take out of all texts what matches this regular expression; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--redact-name", metavar="NAME", action="append", default=[],
+        help="take out the value of every JSON member of this name; may be given several times",
+    )  # fmt: skip
+    parser.add_argument("--no-texts", action="store_true", help="take out every text, and leave names and numbers")
+
+
 def _sub(
     kinds: Any, shared: argparse.ArgumentParser, name: str, short: str, about: str, examples: str
 ) -> argparse.ArgumentParser:
@@ -63,6 +80,7 @@ def _show(kinds: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="JSON lines instead of text")
     parser.add_argument("--full", action="store_true", help="long texts are not cut")
     parser.add_argument("--turns", metavar="N", type=_count, help="only the last N turns")
+    add_leaving(parser)
     parser.set_defaults(run=show, parser=parser)
 
 
@@ -79,6 +97,7 @@ def _why(kinds: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--full", action="store_true", help="long texts are not cut")
     parser.add_argument("--language", choices=("en", "pt", "es"), default="en", help="what to tell it in (en)")
+    add_leaving(parser)
     parser.set_defaults(run=why, parser=parser)
 
 
@@ -87,14 +106,17 @@ def _export(kinds: Any, shared: argparse.ArgumentParser) -> None:
         kinds, shared, "export", "a session's record as a file that verifies by itself",
         "JSON lines: a header, then one entry a line, each sealed to the one before it. All digests are made anew\n"
         "with a key of this file, so that it can be given away: none of the store's digests is in it.\n"
+        "What is redacted is not in it either, and what is left verifies all the same.\n"
         "A file is written whole or not at all, and only an earlier export is written over.",
         "  onrecord record export talk.db ana -o ana.jsonl\n"
         "  onrecord record export talk.db ana | gzip > ana.jsonl.gz\n"
+        "  onrecord record export talk.db ana --redact '\\d{4} \\d{4}' --redact-name card -o ana.jsonl\n"
         "  gunzip -c ana.jsonl.gz | onrecord record verify /dev/stdin",
     )  # fmt: skip
     # Two arguments, since Python versions write an option with two names in different ways.
     parser.add_argument("--output", metavar="FILE", help="where to write it (standard output); -o FILE for short")
     parser.add_argument("-o", dest="output", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    add_leaving(parser)
     parser.set_defaults(run=export, parser=parser)
 
 
@@ -120,6 +142,7 @@ def _count(text: str) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Prints a session, or the list of sessions."""
+    from onrecord.cli.leaving import leaves_of, named_agent
     from onrecord.cli.sources import held, is_store, stored_sessions
     from onrecord.cli.terminal import Screen
     from onrecord.cli.timeline import about, session_lines, turn_lines
@@ -135,7 +158,8 @@ def show(args: argparse.Namespace) -> int:
             for text in session_lines(args.source, sessions, screen):
                 screen.drawn(text)
         return OK
-    found = held(args.source, args.session, tenant=args.tenant)
+    agent = named_agent(args)
+    found = held(args.source, args.session, tenant=args.tenant, agent=agent).leaving(leaves_of(args, agent))
     entries = found.entries
     if args.turns is not None:
         last = set(list(dict.fromkeys(entry.turn for entry in entries))[-args.turns :])
@@ -152,6 +176,7 @@ def show(args: argparse.Namespace) -> int:
 
 def why(args: argparse.Namespace) -> int:
     """Prints why an entry is there."""
+    from onrecord.cli.leaving import leaves_of, named_agent
     from onrecord.cli.sources import held
     from onrecord.cli.terminal import Screen
     from onrecord.cli.why import why_lines
@@ -163,7 +188,8 @@ def why(args: argparse.Namespace) -> int:
     which = which or "last"
     if which != "last" and not which.isdecimal():
         raise Wrong(f"{which!r} is no entry", hint="give a number as record show prints it, or 'last'")
-    found, screen = held(args.source, session, tenant=args.tenant), Screen()
+    agent, screen = named_agent(args), Screen()
+    found = held(args.source, session, tenant=args.tenant, agent=agent).leaving(leaves_of(args, agent))
     record = found.record()
     seq = last_answer(record) if which == "last" else int(which)
     if seq is None:
@@ -177,14 +203,16 @@ def why(args: argparse.Namespace) -> int:
 def export(args: argparse.Namespace) -> int:
     """Writes a record file."""
     from onrecord.cli.export_file import write_export
+    from onrecord.cli.leaving import leaves_of, named_agent
     from onrecord.cli.record_file import exported
     from onrecord.cli.sources import held
     from onrecord.cli.terminal import plural
 
-    found = held(args.source, args.session, tenant=args.tenant)
+    agent = named_agent(args)
+    found = held(args.source, args.session, tenant=args.tenant, agent=agent)
     if found.session is None:
         raise Wrong(f"{args.source!r} is no store", hint="a record file is exported already: copy it")
-    lines = list(exported(found.session, found.entries, found.codec))
+    lines = list(exported(found.session, found.entries, found.codec, leaves_of(args, agent)))
     if args.output is None or args.output == "-":
         sys.stdout.flush()
         sys.stdout.buffer.writelines(lines)

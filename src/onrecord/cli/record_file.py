@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,7 @@ from onrecord.errors import RecordInvalid
 from onrecord.jsonio import UNREADABLE, Json, canonical, chained, digest
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
-from onrecord.record.leaving import leaving
+from onrecord.record.leaving import Leaves, leaving
 from onrecord.session.codec import encode_message, encode_state
 from onrecord.session.folding import NO_FOLDS
 from onrecord.session.session import Session
@@ -38,7 +38,7 @@ _header = msgspec.json.Decoder(dict[str, Json]).decode
 
 
 class Header(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The first line of a record file."""
+    """The first line of a record file. ``redacted``: what leaves a record under a redaction, and proves just that."""
 
     onrecord: str
     format: int
@@ -47,6 +47,7 @@ class Header(Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest_key: str
     state: str
     by: str = ""
+    redacted: bool = False
 
 
 class RecordFile(Struct, frozen=True, kw_only=True):
@@ -63,23 +64,44 @@ class RecordFile(Struct, frozen=True, kw_only=True):
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def exported(session: Session, entries: Iterable[Entry], codec: EntryCodec) -> Iterator[bytes]:
-    """The lines of a record file with digests of its own. RecordInvalid when the record does not fold."""
+def exported(
+    session: Session, entries: Sequence[Entry], codec: EntryCodec, leaves: Leaves = leaving
+) -> Iterator[bytes]:
+    """The lines of a record file with digests of its own. RecordInvalid when the record does not fold.
+
+    ``leaves`` says how entries leave, see `onrecord.record.leaving`. A file of redacted entries verifies as any: its
+    digests are of the texts that are in it.
+    """
     key = secrets.token_hex(16)
     start = Session(key=session.key, digest_key=session.digest_key)
-    made = list(resalted(walk(start, entries, NO_FOLDS), session.digest_key, key))
-    kept = [codec.encode(leaving(entry)) for entry, _ in made]
+    redacted = leaves is not leaving
+    shown = walk(start, map(leaves, entries), NO_FOLDS) if redacted else None
+    made = list(resalted(walk(start, entries, NO_FOLDS), session.digest_key, key, shown))
+    left = [entry if redacted else leaves(entry) for entry, _ in made]
     fresh = made[-1][1] if made else {}
-    state = comparable(session)
-    state["filed"] = [fresh.get(mark) or digest(mark.encode(), key) for mark in session.filed]
+    if redacted:  # another session: what these entries fold to
+        state = state_digest(_last(session.key, left, key), key)
+    else:
+        held = comparable(session)
+        held["filed"] = [fresh.get(mark) or digest(mark.encode(), key) for mark in session.filed]
+        state = digest(canonical(held), key)
+    kept = [codec.encode(entry) for entry in left]
     header = Header(
-        onrecord="record", format=FORMAT, session=session.key, entries=len(kept), digest_key=key,
-        state=digest(canonical(state), key), by=f"onrecord {onrecord.__version__}",
+        onrecord="record", format=FORMAT, session=session.key, entries=len(kept), digest_key=key, state=state,
+        by=f"onrecord {onrecord.__version__}", redacted=redacted,
     )  # fmt: skip
     seal = ""
     for line in (msgspec.json.encode(header), *kept):
         seal = chained(seal, line, key)
         yield line[:-1] + b',"seal":"' + seal.encode() + b'"}\n'
+
+
+def _last(session: SessionKey, entries: Sequence[Entry], key: str) -> Session:
+    """What entries fold to."""
+    folded = Session(key=session, digest_key=key)
+    for one in walk(folded, entries, NO_FOLDS):
+        folded = one.session or folded
+    return folded
 
 
 def comparable(session: Session) -> dict[str, Json]:

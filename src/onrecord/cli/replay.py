@@ -7,7 +7,7 @@ from typing import Any
 
 from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, OK
-from onrecord.cli.record import add_agent, add_source, warn_broken
+from onrecord.cli.record import add_leaving, add_source, warn_broken
 
 __all__ = ("declare",)
 
@@ -30,25 +30,25 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument("--at", metavar="SEQ", type=int, help="show the state after this entry instead")
     parser.add_argument("--json", action="store_true", help="with --at: the state as JSON")
-    add_agent(parser)
+    add_leaving(parser)
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Replays, or travels to one entry."""
-    from onrecord.cli.loading import agent_named
+    from onrecord.cli.leaving import leaves_of, named_agent
     from onrecord.cli.sources import held
     from onrecord.cli.terminal import Screen
     from onrecord.cli.unfolding import show_state, unfold
 
     if args.json and args.at is None:
         args.parser.error("--json needs --at SEQ: it prints the state after that entry")
-    agent = agent_named(args.agent) if args.agent else None
-    found, screen = held(args.source, args.session, tenant=args.tenant, agent=agent), Screen()
+    agent, screen = named_agent(args), Screen()
+    found, leaves = held(args.source, args.session, tenant=args.tenant, agent=agent), leaves_of(args, agent)
     if args.at is not None:
-        show_state(found.record().state_at(args.at), args.at, screen, as_json=args.json)
+        show_state(found.leaving(leaves).record().state_at(args.at), args.at, screen, as_json=args.json)
         code = OK
     else:
-        code = unfold(found, screen)
+        code = unfold(found, screen, leaves)
     warn_broken(found)
     return code

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.cli.failure import Wrong, meant
@@ -16,6 +17,7 @@ from onrecord.cli.terminal import plural
 from onrecord.conversation.identity import SessionKey
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
+from onrecord.record.leaving import Leaves
 from onrecord.record.record import Record
 from onrecord.session.folding import NO_FOLDS, Folds
 from onrecord.session.session import Session
@@ -40,11 +42,16 @@ class Held(Struct, frozen=True, kw_only=True):
     header: Header | None = None
     broken: tuple[str, ...] = ()
 
+    def leaving(self, leaves: Leaves) -> Held:
+        """The same, with entries as they leave the record."""
+        return replace(self, entries=tuple(map(leaves, self.entries)))
+
     def record(self) -> Record[Session]:
         """The entries as a record that can be folded. RecordInvalid names the entry that does not fold."""
-        return Record(self.entries, self._folded)
+        return Record(self.entries, self.folded)
 
-    def _folded(self, entries: Sequence[Entry]) -> Session:
+    def folded(self, entries: Sequence[Entry]) -> Session:
+        """The session that entries fold to. RecordInvalid names the entry that does not fold."""
         session = Session(key=self.key, digest_key=self.digest_key)
         for one in walk(session, entries, self.folds):
             session = one.session or session

@@ -27,6 +27,7 @@ from onrecord.conversation.inputs import Input, Said
 from onrecord.errors import ModelError, RecordInvalid, StoreError, TurnError
 from onrecord.host import Give
 from onrecord.record.entry import Entry
+from onrecord.record.leaving import leaving
 from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Store
@@ -226,7 +227,8 @@ class Talk:
         from onrecord.record.record import Record
 
         async def whole() -> list[Entry]:
-            return [entry async for entry in self.store.entries(self.key)]
+            redact = self.agent.plan.redact
+            return [leaving(entry, redact) async for entry in self.store.entries(self.key)]
 
         record: Record[None] = Record(self.runner.run(whole()), lambda _: None)
         entries = record.entries

@@ -13,19 +13,26 @@ from onrecord.conversation.messages import AssistantMessage, ContextMessage, Mes
 from onrecord.conversation.render import context_text
 from onrecord.honesty.sentences import call_text
 from onrecord.jsonio import dumps
+from onrecord.record.leaving import Leaves, leaving
 from onrecord.session.session import Session
 from onrecord.session.walking import walk
 
 __all__ = ("show_state", "unfold")
 
 
-def unfold(found: Held, screen: Screen) -> int:
-    """Folds the record again and says whether that is the session that is known; the exit code."""
+def unfold(found: Held, screen: Screen, leaves: Leaves = leaving) -> int:
+    """Folds the record again and says whether that is the session that is known; the exit code.
+
+    ``leaves`` says how entries look that are shown; what is compared is the record as it is.
+    """
     session = Session(key=found.key, digest_key=found.digest_key)
-    for one in walk(session, found.entries, found.folds):
+    shown = found if leaves is leaving else found.leaving(leaves)
+    for one in walk(session, shown.entries, found.folds):
         if one.session is not None:
             _added(session, one.session, screen)
             session = one.session
+    if shown is not found:
+        session = found.folded(found.entries)
     for gone in erasures(found.entries):
         screen.line(f"  [{gone}]", dim=True)
     screen.line()

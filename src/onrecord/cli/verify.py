@@ -44,6 +44,8 @@ def checks(held: Held) -> Iterator[Check]:
     entries = held.entries
     if held.header is not None or held.broken:
         yield Check("every line is as it was written", held.broken)
+    if held.header is not None and held.header.redacted:
+        yield Check("", erased=("redacted when it was exported: what is proved is what was left",))
     span = f", numbers {entries[0].seq} to {entries[-1].seq}" if entries else ""
     yield Check(f"{plural(len(entries), 'entry', 'entries')}{span} without a gap", tuple(_numbering(held)))
     if erased := tuple(erasures(entries)):

@@ -10,8 +10,8 @@ from msgspec import Struct
 from onrecord.conversation.inputs import Ask, AskField, OnMessage
 from onrecord.errors import ConfigurationError, UsageError
 from onrecord.jsonio import Json, canonical, is_json
-from onrecord.tools.problems import compiled
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
+from onrecord.turn.answering import field_problem
 
 __all__ = ("ask_fields", "ask_human", "request_input")
 
@@ -19,6 +19,7 @@ MOST_FIELDS = 32
 LONGEST_TEXT = 4096
 MOST_CHOICES = 100
 LARGEST_CONTEXT = 16384
+LONGEST_QUOTE = 64
 TYPES = ("string", "number", "integer", "boolean")
 
 
@@ -102,7 +103,10 @@ async def request_input(
     ``fields`` are `AskField` of strings, numbers and booleans (``enum``: where only some values will do), or a type,
     see `ask_fields`. ``supplied`` are values known already. What is still missing is asked for, by as many questions as
     it takes: an answer may give some of it, and no model is called in between. A value of another type, and one that
-    was not asked for, is refused and the question stays open. ``about`` is JSON for whoever shows the question.
+    was not asked for, is refused and the question stays open. A text may have a ``format``: ``instant``, ``time-range``
+    or ``zone`` (see `onrecord.tools.time_formats`), or one of JSON Schema. Where messages count as answers, one that
+    does not fit is asked about again, with ``refused`` and ``repeat`` in the question's detail. ``about`` is JSON for
+    whoever shows the question.
 
     The result is ``{"status": "input_received", "request", "values", "origins"}``, each origin ``declaration`` for what
     was supplied and ``response`` for what was answered; declined or expired, it is ``{"status": "input_declined"}``
@@ -112,9 +116,10 @@ async def request_input(
     given = dict(supplied or {})
     _check(question, asked, given, about)
     got = Collected(values=given, origins=dict.fromkeys(given, "declaration"))
+    refused: dict[str, Json] = {}
     while missing := got.missing(asked):
         shown = tuple(field for field in asked if field.name not in got.values)
-        detail: dict[str, Json] = {"request": request, "missing": missing, "supplied": dict(got.values)}
+        detail: dict[str, Json] = {"request": request, "missing": missing, "supplied": dict(got.values), **refused}
         if about is not None:
             detail["about"] = about
         answer = await ctx.ask(
@@ -126,7 +131,7 @@ async def request_input(
         if answer.approved is False:
             note = "nobody answered in time" if answer.expired else answer.note
             return ToolResult({"status": "input_declined", "request": request, "note": note}, status="failed")
-        got = _with(got, _read(answer.value, shown))
+        got, refused = _with(got, _read(answer.value, shown)), _refused(answer.value, shown, refused)
     return ToolResult(
         {"status": "input_received", "request": request, "values": got.values, "origins": got.origins}
     )  # fmt: skip
@@ -146,8 +151,24 @@ def _read(value: Json, shown: Sequence[AskField]) -> Mapping[str, Json]:
     return {}
 
 
+def _refused(value: Json, shown: Sequence[AskField], before: Mapping[str, Json]) -> dict[str, Json]:
+    """What the next question says of a message that was taken for an answer and is none: the words, why, how often."""
+    wanted = [field for field in shown if field.required]
+    if not isinstance(value, str) or len(wanted) != 1:
+        return {}
+    why = field_problem(wanted[0], {wanted[0].name: value}, partial=False)
+    if not why:
+        return {}
+    repeat = before.get("repeat")
+    count = repeat.get("count") if isinstance(repeat, Mapping) else 0
+    return {
+        "refused": {"answer": value[:LONGEST_QUOTE], "reason": why},
+        "repeat": {"count": (count if isinstance(count, int) else 0) + 1},
+    }
+
+
 def _wrong(field: AskField, values: Mapping[str, Json]) -> bool:
-    return bool(compiled(field.schema)(values[field.name]))
+    return bool(field_problem(field, values, partial=False))
 
 
 def _check(question: str, fields: Sequence[AskField], supplied: Mapping[str, Json], about: Json) -> None:
@@ -158,7 +179,8 @@ def _check(question: str, fields: Sequence[AskField], supplied: Mapping[str, Jso
     elif not fields or len(fields) > MOST_FIELDS or len(set(names)) < len(names):
         problem = f"it has 1 to {MOST_FIELDS} fields, each of another name"
     elif not all(isinstance(cast(object, field), AskField) and _is_simple(field) for field in fields):
-        problem = f"each field is one of {', '.join(TYPES)}, with at most {MOST_CHOICES} values in enum"
+        kinds = ", ".join(TYPES)
+        problem = f"each field is one of {kinds}, with at most {MOST_CHOICES} values in enum, a format for texts alone"
     elif unknown := [name for name in supplied if name not in names]:
         problem = f"{unknown[0]!r} is supplied and is no field of it"
     elif any(_wrong(field, supplied) for field in fields if field.name in supplied):
@@ -178,6 +200,7 @@ def _is_simple(field: AskField) -> bool:
     return (
         bool(field.name)
         and kind in TYPES
+        and (kind == "string" or "format" not in field.schema)
         and len(choices) <= MOST_CHOICES
         and all(len(text) <= LONGEST_TEXT for text in texts)
     )

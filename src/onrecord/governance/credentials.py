@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from onrecord.conversation.content import Text
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import ToolCall
@@ -20,6 +19,7 @@ from onrecord.tools.tool import Tool, ToolContext
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.call_context import CallContext
 from onrecord.turn.contained import ends_take
+from onrecord.turn.lent import without_lent
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks, Returned
 from onrecord.turn.turn import Turn
 
@@ -35,8 +35,6 @@ __all__ = (
 )
 
 Mode = Literal["pause", "tell-model"]
-SHORTEST = 6
-"""A secret with fewer characters is not looked for in results: too much would be taken for it."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -219,19 +217,10 @@ def credential(ctx: ToolContext[Any], service: str = "") -> Credential:
 
 async def _taken_out(turn: Turn, returned: Returned) -> Allow[Returned]:
     """A result that repeats a secret is read without it."""
-    lent = cast(Mapping[str, Credential], turn.lent.get(returned.call.id, {}))
-    secrets = [held.secret for held in lent.values() if len(held.secret) >= SHORTEST]
-    if not any(isinstance(p, Text) and secret in p.text for p in returned.content for secret in secrets):
+    content = without_lent(turn, returned.content)
+    if content is returned.content:
         return ALLOW
-    content = tuple(_without(part, secrets) if isinstance(part, Text) else part for part in returned.content)
     return Allow(replace(returned, content=content), "a credential was taken out")
-
-
-def _without(part: Text, secrets: list[str]) -> Text:
-    text = part.text
-    for secret in secrets:
-        text = text.replace(secret, "[credential]")
-    return replace(part, text=text)
 
 
 def _check_needed(tools: Mapping[str, Tool], has_toolsets: object) -> None:

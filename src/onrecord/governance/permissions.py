@@ -252,4 +252,4 @@ def _any(tool: str, patterns: Collection[str]) -> bool:
 def _is(value: Json, wanted: Json | tuple[Json, ...]) -> bool:
     if isinstance(wanted, tuple):
         return any(_is(value, one) for one in wanted)
-    return type(value) is type(wanted) and value == wanted
+    return isinstance(value, bool) is isinstance(wanted, bool) and value == wanted  # 9.0 is the number 9, true is not 1

@@ -5,19 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, cast, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import force_setattr
 from msgspec.structs import replace as with_
 
+from onrecord.conversation.content import Part
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Said
+from onrecord.conversation.messages import Message
+from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ConfigurationError
 from onrecord.governance.wordless import worded_fields
-from onrecord.jsonio import UNREADABLE, Json, loads
-from onrecord.record.entry import Entry
-from onrecord.record.kinds import TurnOpened, TurnResumed
+from onrecord.jsonio import UNREADABLE, Json, loads, writable
+from onrecord.record.entry import Entry, UnknownBody
+from onrecord.record.kinds import (
+    DataPatched,
+    HistoryChanged,
+    LeftMark,
+    Pending,
+    Receipt,
+    SpanMark,
+    ToolStarted,
+    TurnInterrupted,
+    TurnOpened,
+    TurnPaused,
+    TurnResumed,
+)
 from onrecord.record.leaving import leaving
+from onrecord.session.erasure import Kept
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Hooks
 
@@ -29,6 +47,25 @@ STRUCTURE = frozenset(
     "of agent was service tool tag".split()
 )
 """Fields of entries that say what is what: ids, kinds and names. They are left, so that what leaves still fits."""
+
+OF_ITS_OWN: Mapping[type[Struct], frozenset[str]] = {
+    Receipt: frozenset({"carries", "offers", "shape", "choice"}),
+    DataPatched: frozenset({"drop"}),
+    Kept: frozenset({"inputs", "interruptions"}),
+    SpanMark: frozenset({"chain"}),
+    LeftMark: frozenset({"what"}),
+    Pending: frozenset({"output"}),
+    TurnOpened: frozenset({"input_key", "drops"}),
+    TurnResumed: frozenset({"input_key"}),
+    TurnInterrupted: frozenset({"cause"}),
+    Said: frozenset({"reply_to"}),
+    Wake: frozenset({"replaces"}),
+    SessionKey: frozenset({"tenant"}),
+}
+"""The same of single types: digests, ids and names, in fields that elsewhere are those of texts."""
+
+OF_HISTORY: Mapping[str, Any] = {"import": tuple[Message, ...], "edit": tuple[Part, ...], "erase": Kept}
+"""What the value of a change of history is, by its op."""
 
 MANIFESTED = (TurnOpened, TurnResumed)
 MOST_MANIFESTS = 64
@@ -46,13 +83,19 @@ def _fixed(kind: type[Struct]) -> frozenset[str]:
         # A feature's own type whose annotations name what is not there at run time: nothing more of it is left in
         # place, so that more is taken out and not less.
         return STRUCTURE
-    return STRUCTURE | {field.name for field in fields if get_origin(field.type) is Literal}
+    return STRUCTURE | {field.name for field in fields if _is_choice(field.type)}
+
+
+def _is_choice(kind: Any) -> bool:
+    """Whether a field holds one of a few words, or may hold one."""
+    return get_origin(kind) is Literal or any(get_origin(option) is Literal for option in get_args(kind))
 
 
 @cache
 def _looked_at(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
     """The fields of a type that may hold words, each with whether a text in it is left."""
     fixed, apart = _fixed(kind), {"manifest"} if kind in MANIFESTED else set[str]()
+    apart |= OF_ITS_OWN.get(kind, frozenset())
     return tuple((name, name in fixed) for name in worded_fields(kind, _fixed) if name not in apart)
 
 
@@ -65,6 +108,27 @@ def _members(names: frozenset[str]) -> re.Pattern[str]:
     named = "|".join(re.escape(name) for name in sorted(names))
     value = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[{].*|[^\s",\]}]+'
     return re.compile(rf'("(?:{named})"\s*:\s*)(?:{value})', re.IGNORECASE | re.DOTALL)
+
+
+_DIGEST = re.compile(r"[0-9a-f]{24}(?=/|\Z)")
+
+
+def _unguessable(body: object) -> object:
+    """Without the digests in keys of effects: who knows the turn's id could try out what was redacted."""
+    if isinstance(body, ToolStarted):
+        return with_(body, key=_DIGEST.sub("-", body.key))
+    if isinstance(body, TurnPaused) and body.pending.done:
+        done = {_DIGEST.sub(f"-{place}", name): held for place, (name, held) in enumerate(body.pending.done.items())}
+        return with_(body, pending=with_(body.pending, done=done))
+    return body
+
+
+_escape = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
+def _unescaped(text: str) -> str:
+    """The text with the characters that JSON wrote by their numbers."""
+    return writable(_escape.sub(lambda found: chr(int(found[1], 16)), text))
 
 
 class Redaction(Struct, frozen=True, kw_only=True):
@@ -114,10 +178,10 @@ class Redaction(Struct, frozen=True, kw_only=True):
         """The entry as it may leave: the same one where nothing has to be taken out."""
         entry = leaving(entry)
         held = entry.body
-        body: object = self._walked(held)
+        body: object = self._unknown(held) if isinstance(held, UnknownBody) else self._walked(held)
         if isinstance(held, MANIFESTED) and (manifest := self._manifest(held.manifest)) is not held.manifest:
             body = with_(cast(Any, body), manifest=manifest)
-        return entry if body is entry.body else with_(entry, body=body)
+        return entry if body is held else with_(entry, body=_unguessable(body))
 
     def text(self, text: str) -> str:
         """A text as it may leave."""
@@ -127,6 +191,12 @@ class Redaction(Struct, frozen=True, kw_only=True):
         for pattern in self.patterns:
             text = pattern.sub(self._word, text)
         return text
+
+    def _unknown(self, body: UnknownBody) -> UnknownBody:
+        """A body that nothing here declares: all of it is looked at, but for what kind it is."""
+        told = {name: held for name, held in loads(bytes(body.raw)).items() if name != "kind"}
+        new = self._mapping(told)
+        return body if new is told else with_(body, raw=Raw(_encode({"kind": body.was, **new})))
 
     def _manifest(self, held: Mapping[str, Any]) -> Mapping[str, Any]:
         """A manifest is the same in every turn of an agent: it is looked at once."""
@@ -158,7 +228,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
         if isinstance(value, (tuple, list)):
             return self._items(value)
         if isinstance(value, Struct):
-            return self._struct(value)
+            return self._history(value) if isinstance(value, HistoryChanged) else self._struct(value)
         if isinstance(value, Raw):
             held = loads(bytes(value)) if bytes(value) else None
             new = self._walked(held)
@@ -170,16 +240,27 @@ class Redaction(Struct, frozen=True, kw_only=True):
         return value
 
     def _text_of(self, text: str) -> str:
-        """A text, or JSON in a text, whose members may have to go by their names."""
-        if self.names and text[:1] in ("{", "[") and any(name in text.casefold() for name in self.names):
+        """A text, or JSON in a text, whose members may have to go by their names, and whose words may be escaped."""
+        if text.lstrip()[:1] in ("{", "[") and ("\\" in text or any(name in text.casefold() for name in self.names)):
             try:
                 held = loads(text.encode())
             except UNREADABLE:  # not JSON, or JSON that was cut short: then the names still stand before their values
-                return self.text(self._members.sub(self._member, text))
+                plain = _unescaped(text)
+                left = self.text(self._members.sub(self._member, plain) if self.names else plain)
+                return text if left == plain else left
             new = self._walked(held)
             return text if new is held else _encode(new).decode()
         new_text = self.text(text)
         return text if new_text == text else new_text
+
+    def _history(self, body: HistoryChanged) -> HistoryChanged:
+        """A change of history, whose value is JSON of a type that its op says."""
+        kind = OF_HISTORY.get(body.op)
+        if kind is None or not bytes(body.value):  # then it names messages and calls, and says no words
+            return body
+        held = msgspec.json.decode(body.value, type=kind)
+        new = self._walked(held)
+        return body if new is held else with_(body, value=Raw(_encode(new)))
 
     def _struct(self, value: Struct) -> Struct:
         changed: dict[str, Any] | None = None

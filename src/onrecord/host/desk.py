@@ -34,6 +34,7 @@ from onrecord.host.taking import as_history
 from onrecord.host.tickets import Tickets
 from onrecord.host.worker import Worker
 from onrecord.jsonio import writable
+from onrecord.record.leaving import leaves_by, leaving
 from onrecord.session.inbox import Busy, Row, superseded
 from onrecord.session.session import Session, resumed
 from onrecord.turn.options import checked_options
@@ -208,8 +209,10 @@ class Desk:
         worker.tell(gone=True)  # whoever waits for one of them learns that it is gone
         return count
 
-    def live(self, session: SessionKey | str, after: int, place: Place | None) -> AsyncGenerator[LiveItem, None]:
-        """What happens in a session."""
+    def live(
+        self, session: SessionKey | str, after: int, place: Place | None, *, redacted: bool
+    ) -> AsyncGenerator[LiveItem, None]:
+        """What happens in a session. ``redacted``: by every agent of the host, since any may have spoken in it."""
         worker, key = self.start(), named(session)
         told: tuple[object, object] = (after, place)
         if not isinstance(told[0], int) or not isinstance(told[1], Place | None):
@@ -222,7 +225,9 @@ class Desk:
             taken = worker.takes.running_in(key)
             return None if taken is None else taken.draft
 
-        return self._live.follow(key, running, after=after, place=place)
+        plans = (self.setup.plan, *self.setup.plans.values())
+        leaves = leaves_by(plan.redact for plan in plans) if redacted else leaving
+        return self._live.follow(key, running, after=after, place=place, leaves=leaves)
 
     # ---- its end
 

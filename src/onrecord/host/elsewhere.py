@@ -23,7 +23,7 @@ from onrecord.record.kinds import (
     WakeDisarmed,
 )
 from onrecord.session.inbox import Row
-from onrecord.session.session import Session
+from onrecord.session.session import Session, resumed
 from onrecord.session.store import Store
 from onrecord.turn.result import Status, TurnResult
 from onrecord.turn.saying import message_of
@@ -68,6 +68,10 @@ def _line(row: Row, session: Session | None) -> Outcome:
     body = row.body
     if isinstance(body, Interruption) and session is not None and body.id in session.interruptions:
         return Outcome(kind="input", status="ignored", code="seen", key=row.key, message="nothing to change")
+    if isinstance(body, Answered) and (session is None or resumed(session, body) is None):
+        return Outcome(
+            kind="input", status="ignored", code="stale-answer", key=row.key, message="no such question is open"
+        )
     return Outcome(
         kind="input", status="ignored", code="not-taken", key=row.key, message="withdrawn, or taken before"
     )  # fmt: skip

@@ -154,14 +154,21 @@ class Host(Keeping, Generic[C, O]):
         return await self._desk.cancel(session, keys)
 
     def live(
-        self, session: SessionKey | str, *, after: int = -1, place: Place | None = None
+        self,
+        session: SessionKey | str,
+        *,
+        after: int = -1,
+        place: Place | None = None,
+        redacted: bool = True,
     ) -> AsyncGenerator[LiveItem, None]:
         """What happens in a session: committed entries behind number ``after``, and running text, until closed.
 
         After a reconnect give the last ``entry.seq`` and the last `Progress.place`: nothing is missing, and nothing
-        comes twice. Of turns that other processes run only committed entries come.
+        comes twice. Of turns that other processes run only committed entries come. Entries, and calls that run, look
+        as the `Redaction` of the agents says, and reasoning is left out where there is one; ``redacted=False`` is for
+        readers who may see the record. What is being said goes as it is said: output rules decide about that.
         """
-        return self._desk.live(session, after, place)
+        return self._desk.live(session, after, place, redacted=redacted)
 
     # ---- its life
 

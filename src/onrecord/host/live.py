@@ -8,17 +8,21 @@ reads in one piece what others read in many.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.outgoing import Delta, MarkDelta, TextDelta
+from onrecord.conversation.outgoing import CallDelta, Delta, MarkDelta, ReasoningDelta, TextDelta
 from onrecord.record.entry import Entry
-from onrecord.record.leaving import leaving
+from onrecord.record.leaving import Leaves, call_leaving, leaving
 from onrecord.session.store import Store
+
+log = logging.getLogger("onrecord.host")
 
 __all__ = ("Committed", "Draft", "Gone", "Live", "LiveItem", "Place", "Progress")
 
@@ -187,12 +191,12 @@ class Live:
             channel.wake()
 
     async def follow(
-        self, key: SessionKey, running: Callable[[], Draft | None], *, after: int, place: Place | None
+        self, key: SessionKey, running: Callable[[], Draft | None], *, after: int, place: Place | None, leaves: Leaves
     ) -> AsyncGenerator[LiveItem, None]:
         """Entries behind ``after``, then running text behind ``place``, and so on for ever.
 
         ``running`` tells the draft of the take that runs when reading begins. Of a take that ended before its reader
-        came to it only the entries come: they hold all of its text.
+        came to it only the entries come: they hold all of its text. ``leaves`` says how entries look to this reader.
         """
         channel = self._channels.setdefault(key, _Channel())
         if channel.draft is None and (draft := running()) is not None:
@@ -204,7 +208,7 @@ class Live:
             while not self._closed:
                 if draft is not None and index < len(draft.deltas):
                     progress, index = _progress(draft, index, place)
-                    if progress is not None:
+                    if progress is not None and (progress := _shown(progress, leaves)) is not None:
                         draft.was_read = True
                         yield progress
                     continue
@@ -217,7 +221,8 @@ class Live:
                     async with aclosing(self._store.entries(key, after=after)) as entries:
                         async for entry in entries:
                             after = entry.seq
-                            yield Committed(leaving(entry))
+                            if (left := _left(entry, leaves)) is not None:
+                                yield Committed(left)
                     continue
                 if draft is None and channel.draft is not None:
                     draft, index = channel.draft, 0
@@ -233,6 +238,31 @@ class Live:
             del self._channels[key]
             if channel.draft is not None:
                 channel.draft.listeners.remove(channel.wake)
+
+
+def _left(entry: Entry, leaves: Leaves) -> Entry | None:
+    """The entry as readers get it. What cannot be redacted is shown to nobody."""
+    try:
+        return leaves(entry)
+    except Exception as error:  # noqa: BLE001 - whatever the reason, it may not leave as it is
+        log.warning("entry %d is shown to no reader: its redaction failed (%s)", entry.seq, type(error).__name__)
+        return None
+
+
+def _shown(progress: Progress, leaves: Leaves) -> Progress | None:
+    """What is said goes as it is said. Under a redaction, calls go as their entries do, and reasoning does not go.
+
+    Of what comes in pieces nobody could tell what has to be taken out.
+    """
+    if leaves is leaving:
+        return progress
+    kept = [item for item in progress.items if not isinstance(item, ReasoningDelta)]
+    try:
+        items = tuple(call_leaving(one, leaves) if isinstance(one, CallDelta) else one for one in kept)
+    except Exception as error:  # noqa: BLE001 - whatever the reason, it may not leave as it is
+        log.warning("a call is shown to no reader: its redaction failed (%s)", type(error).__name__)
+        items = tuple(one for one in kept if not isinstance(one, CallDelta))
+    return replace(progress, items=items) if items else None
 
 
 def _progress(draft: Draft, index: int, place: Place | None) -> tuple[Progress | None, int]:

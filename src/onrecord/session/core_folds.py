@@ -167,7 +167,7 @@ def _started(w: Working, e: Entry, b: kinds.ToolStarted) -> None:
     at, call = _call(held, b.call)
     if call is None:
         raise RecordInvalid(f"an entry names call {b.call!r}, which is not in its round")
-    if call.args is b.args or call.args == b.args:
+    if call.args is b.args:  # not ==, for which 1 is True
         return
     _put_call(w, held, at, replace(call, args=b.args))
 

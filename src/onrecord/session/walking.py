@@ -73,21 +73,24 @@ def _unfoldable(entry: Entry, why: str) -> RecordInvalid:
 # ---- fresh digests ---------------------------------------------------------------------------------------------------
 
 
-def resalted(walked: Iterable[Walked], old: str, new: str) -> Iterator[tuple[Entry, Mapping[str, str]]]:
+def resalted(
+    walked: Iterable[Walked], old: str, new: str, shown: Iterable[Walked] | None = None
+) -> Iterator[tuple[Entry, Mapping[str, str]]]:
     """Each entry with the digests that the key ``new`` gives, and the digests that were replaced so far.
 
     What was proved before is proved again, and what was not stays a gap: a digest that does not match its text, or
-    whose text is not in the record, becomes a digest of itself. None of the old digests is left.
+    whose text is not in the record, becomes a digest of itself. None of the old digests is left. ``shown`` is the same
+    record as it leaves, where it looks otherwise: then these are its entries, and its texts are what is proved.
     """
     fresh: dict[str, str] = {"": ""}
-    for one in walked:
-        body = one.entry.body
-        if isinstance(body, PieceFiled):
-            right = digest(body.text.encode(), old) == body.digest
-            fresh[body.digest] = digest(body.text.encode() if right else body.digest.encode(), new)
-            body = replace(body, digest=fresh[body.digest])
+    for was, one in ((one, one) for one in walked) if shown is None else zip(walked, shown, strict=True):
+        body, held = one.entry.body, was.entry.body
+        if isinstance(body, PieceFiled) and isinstance(held, PieceFiled):
+            right = digest(held.text.encode(), old) == held.digest
+            fresh[held.digest] = digest(body.text.encode() if right else held.digest.encode(), new)
+            body = replace(body, digest=fresh[held.digest])
         elif isinstance(body, ModelRequested) and body.receipt is not None:
-            body = replace(body, receipt=_resalted_receipt(body.receipt, one.units, old, new, fresh))
+            body = replace(body, receipt=_resalted_receipt(body.receipt, was.units, one.units, (old, new), fresh))
         elif isinstance(body, VerdictFiled):
             body = replace(body, before=_fresh(body.before, new, fresh), after=_fresh(body.after, new, fresh))
         yield (one.entry if body is one.entry.body else replace(one.entry, body=body)), fresh
@@ -100,15 +103,18 @@ def _fresh(mark: str, new: str, fresh: dict[str, str]) -> str:
     return fresh[mark]
 
 
-def _resalted_receipt(receipt: Receipt, units: Log[Unit], old: str, new: str, fresh: dict[str, str]) -> Receipt:
-    was, now = chain_of(units, old), chain_of(units, new)
+def _resalted_receipt(
+    receipt: Receipt, held: Log[Unit], units: Log[Unit], keys: tuple[str, str], fresh: dict[str, str]
+) -> Receipt:
+    """A receipt over units as they were held, and as they leave."""
+    new, was, now = keys[1], chain_of(held, keys[0]), chain_of(units, keys[1])
     spans = tuple(
         span
         if span.insert is not None
         else replace(
             span,
             chain=now.upto(units, span.stop)
-            if span.stop <= len(units) and was.upto(units, span.stop) == span.chain
+            if span.stop <= len(held) and was.upto(held, span.stop) == span.chain
             else _fresh(span.chain, new, fresh),
         )
         for span in receipt.spans

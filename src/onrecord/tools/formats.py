@@ -1,4 +1,4 @@
-"""The text formats of JSON Schema that are checked, each with an example for whoever got one wrong.
+"""The text formats that are checked, with an example of each: those of JSON Schema, and three of our own for times.
 
 A text that passes here is one that the declared Python type can be made of, so checking and converting never differ.
 """
@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
+from functools import partial
 
 import msgspec
+
+from onrecord.tools.time_formats import TIME_FORMATS
 
 __all__ = ("EXAMPLES", "FORMATS", "read_date", "read_datetime", "read_duration", "read_time")
 
@@ -61,18 +64,26 @@ def _reads(read: Callable[[str], object]) -> Callable[[str], bool]:
     return fits
 
 
+def _is_fine(problem: Callable[[str], str], text: str) -> bool:
+    return not problem(text)
+
+
 FORMATS: Mapping[str, Callable[[str], bool]] = {
     "date": _reads(read_date),
     "date-time": _reads(read_datetime),
     "duration": _reads(read_duration),
     "time": _reads(read_time),
     "uuid": lambda text: _uuid(text) is not None,
+    **{name: partial(_is_fine, problem) for name, problem in TIME_FORMATS.items()},
 }
 
 EXAMPLES: Mapping[str, str] = {
     "date": "2026-01-31",
     "date-time": "2026-01-31T09:30:00Z",
     "duration": "P1DT2H30M",
+    "instant": "2026-01-31T09:30:00Z",
     "time": "09:30:00",
+    "time-range": "2026-01-31T09:30:00Z/2026-01-31T10:00:00Z",
     "uuid": "123e4567-e89b-12d3-a456-426614174000",
+    "zone": "Europe/Lisbon",
 }

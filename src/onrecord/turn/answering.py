@@ -13,8 +13,9 @@ from onrecord.jsonio import Json
 from onrecord.record.kinds import Pending
 from onrecord.tools.issues import listed
 from onrecord.tools.problems import compiled
+from onrecord.tools.time_formats import time_problem
 
-__all__ = ("answer_of", "check_answer")
+__all__ = ("answer_of", "check_answer", "field_problem", "still_fits")
 
 
 def answer_of(pending: Pending, input: Input, now: datetime) -> Answered:
@@ -34,6 +35,13 @@ def answer_of(pending: Pending, input: Input, now: datetime) -> Answered:
         raise UsageError(f"a {type(input).__name__} answers no question")
     check_answer(question, input)
     return input
+
+
+def still_fits(pending: Pending | None, input: Input, before: Answered, after: Answered) -> Answered:
+    """What input rules made of an answer. UsageError where it does not fit the question any more."""
+    if pending is not None and isinstance(input, Answered) and after is not before:
+        check_answer(pending.question, after)
+    return after
 
 
 def check_answer(question: Question, answer: Answered) -> None:
@@ -65,14 +73,18 @@ def _misfit(question: Question, value: Json) -> str:
     if question.partial and not value:
         return "it has no value for any field"
     for field in fields.values():
-        wrong = _wrong(field, value, partial=question.partial)
+        wrong = field_problem(field, value, partial=question.partial)
         if wrong:
             return wrong
     return ""
 
 
-def _wrong(field: AskField, value: Mapping[str, Json], *, partial: bool) -> str:
+def field_problem(field: AskField, value: Mapping[str, Json], *, partial: bool) -> str:
+    """What is wrong with the value of a field, without a word of it; empty when it fits, or may be missing."""
     if field.name not in value:
         return "" if partial or not field.required else f"{field.name!r} is missing"
-    found = compiled(field.schema)(value[field.name]) if field.schema else []
+    given = value[field.name]
+    if why := time_problem(field.schema.get("format"), given):
+        return f"{field.name!r}: {why}"
+    found = compiled(field.schema)(given) if field.schema else []
     return listed(found, repr(field.name)) if found else ""

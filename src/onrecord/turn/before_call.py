@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import CallStatus, ToolCall
-from onrecord.jsonio import Json, is_json, read_object
+from onrecord.jsonio import Json, is_json, own, read_object
 from onrecord.tools.tool import Tool
 from onrecord.turn.askable import is_askable
 from onrecord.turn.call import error_text, failed_rule, place_of, settled
@@ -20,9 +21,14 @@ from onrecord.turn.plan import Mounted
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("Asker", "Refused", "run_again", "run_before")
+__all__ = ("BEFORE", "CHECKED", "Asker", "Refused", "run_again", "run_before", "same_args")
 
-_PERMISSION, _CREDENTIALS = SLOTS["before_tool"]["PERMISSION"], SLOTS["before_tool"]["CREDENTIALS"]
+BEFORE, CHECKED = "before", "checked"
+"""How places begin where a call waits for an answer: behind a hook, or behind its second look at the arguments."""
+
+_SLOTS = SLOTS["before_tool"]
+_PERMISSION, _ARGUMENTS, _CREDENTIALS = _SLOTS["PERMISSION"], _SLOTS["ARGUMENTS"], _SLOTS["CREDENTIALS"]
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Refused(Struct, frozen=True, kw_only=True):
@@ -33,54 +39,112 @@ class Refused(Struct, frozen=True, kw_only=True):
 
 
 class Asker(Struct, frozen=True, kw_only=True):
-    """A hook that wants a person's answer before this call goes on; ``args`` are the arguments so far."""
+    """A hook that wants a person's answer before this call goes on; ``args`` are the arguments so far.
+
+    ``place`` is where the answer goes on: ``before/{mark}`` behind the hook, or ``checked/{mark}`` behind the second
+    look of a hook that decides about permissions.
+    """
 
     ask: Ask
     by: str
-    mark: str
+    place: str
     args: Mapping[str, Json]
 
 
 async def run_before(
     turn: Turn, tool: Tool, call: ToolCall, context: CallContext, *, behind: str = "", offered: bool = True
 ) -> ToolCall | Refused | Asker:
-    """The chain before a handler: rules, then the argument and policy gates, then what stands behind them.
+    """The chain before a handler: permissions, rules, then the argument and policy gates, then what stands behind them.
 
-    ``behind`` names the hook that asked and was answered: the chain goes on after it. Since time went by, permissions
-    are looked at again, and whoever hands out credentials goes on itself. ``offered`` False skips the schema gate, for
-    calls a director makes itself.
+    What permissions let pass is what runs: where a rule put other arguments in place, they are looked at again before
+    the gates, and behind the gates nobody puts any. ``behind`` is the place of a question that was answered: the chain
+    goes on after it. Since time went by, permissions are looked at again, and whoever hands out credentials goes on
+    itself. ``offered`` False skips the schema gate, for calls a director makes itself.
     """
     if not turn.plan.on["before_tool"]:
         return await _gates(tool, call, context, schema=offered) or call
-    passed, where = behind == "", place_of(call)
-    for stage in (turn.plan.before_gates, None, turn.plan.behind_gates):
-        if stage is None:
-            gated = (
-                await _gates(tool, call, context, schema=offered) if passed or not _is_behind(turn, behind) else None
-            )
-            if gated is not None:
-                return gated
-            continue
-        for hook in stage:
-            if not passed:
-                passed = hook.mark == behind
-                if hook.slot <= _PERMISSION and not passed:
-                    refused = await _permitted_still(turn, hook, call, where)
-                    if refused is not None:
-                        return refused
-                if not passed or hook.slot < _CREDENTIALS:
+    walk = _Walk(turn, call, behind)
+    ended = (
+        await walk.permitted_still()
+        or await walk.hooks(turn.plan.before_gates)
+        or await walk.second_look()
+        or await walk.gates(tool, context, schema=offered)
+        or await walk.hooks(turn.plan.behind_gates)
+    )
+    if isinstance(ended, Asker) and walk.rewritten:
+        turn.done[walk.mark] = True
+    return ended or walk.call
+
+
+class _Walk:
+    """One call on its way through the chain: its arguments so far, and whether it is past the hook that asked.
+
+    ``rewritten``: a rule put arguments in place that permissions have not let pass yet.
+    """
+
+    def __init__(self, turn: Turn, call: ToolCall, behind: str) -> None:
+        self.turn, self.call, self.where = turn, call, place_of(call)
+        self.kind, _, self.asker = behind.partition("/")
+        self.passed = not behind
+        self.mark = f"{call.id}/rewritten"
+        self.rewritten = self.mark in turn.done
+
+    async def permitted_still(self) -> Refused | None:
+        """A denial of a hook that let this call pass, or asked about it, before the answer came."""
+        for hook in () if self.passed else permissions(self.turn):
+            refused = await _permitted_still(self.turn, hook, self.call, self.where)
+            if refused is not None or hook.mark == self.asker:
+                return refused
+        return None
+
+    async def hooks(self, stage: Sequence[Mounted]) -> Refused | Asker | None:
+        """The hooks of one stage, from the one behind the asker on."""
+        for hook in () if self.kind == CHECKED and stage is self.turn.plan.before_gates else stage:
+            if not self.passed:
+                self.passed = hook.mark == self.asker
+                if not self.passed or hook.slot < _CREDENTIALS:
                     continue
-                turn.resumed = turn.answer
-            got = await _one_before(turn, hook, call, where)
+                self.turn.resumed = self.turn.answer
+            got = await _one_before(self.turn, hook, self.call, self.where)
             if not isinstance(got, ToolCall):
                 return got
-            call = got
-    return call
+            self.rewritten = self.rewritten or (got is not self.call and hook.slot > _PERMISSION)
+            self.call = got
+        return None
+
+    async def second_look(self) -> Refused | Asker | None:
+        """Permissions over the arguments that rules left, where they are others than those that were let pass."""
+        for hook in permissions(self.turn) if self.rewritten else ():
+            if self.kind == CHECKED and not self.passed:
+                self.passed = hook.mark == self.asker
+                continue
+            got = await _one_before(self.turn, hook, self.call, self.where)
+            if isinstance(got, Asker):
+                return replace(got, place=f"{CHECKED}/{hook.mark}")
+            if isinstance(got, Refused):
+                return got
+            if not same_args(got.args, self.call.args):
+                why = Deny(f"rule {hook.name!r} failed: it lets these arguments pass only as others")
+                return _refused(self.turn, hook, self.call, self.where, why)
+        self.rewritten = False
+        self.turn.done.pop(self.mark, None)
+        return None
+
+    async def gates(self, tool: Tool, context: CallContext, *, schema: bool) -> Refused | None:
+        """Arguments and policy, unless the asker stands behind them: its call passed them already."""
+        if not self.passed and any(hook.mark == self.asker for hook in self.turn.plan.behind_gates):
+            return None
+        return await _gates(tool, self.call, context, schema=schema)
 
 
-def _is_behind(turn: Turn, name: str) -> bool:
-    """Whether the asker stands behind the gates, which its call then passed already."""
-    return any(hook.mark == name for hook in turn.plan.behind_gates)
+def permissions(turn: Turn) -> tuple[Mounted, ...]:
+    """The hooks that decide before any rule."""
+    return tuple(hook for hook in turn.plan.before_gates if hook.slot <= _PERMISSION)
+
+
+def same_args(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
+    """Whether arguments are the same to the letter: ``1``, ``1.0`` and ``true`` are three."""
+    return one is other or _encode(one) == _encode(other)
 
 
 async def run_again(turn: Turn, call: ToolCall) -> Refused | None:
@@ -112,7 +176,7 @@ async def _permitted_still(turn: Turn, hook: Mounted, call: ToolCall, where: str
 
 async def _verdict_of(turn: Turn, hook: Mounted, call: ToolCall) -> object:
     try:
-        return await hook.call(turn, call)
+        return await hook.call(turn, replace(call, args=own(call.args)))  # what it does to them in place is its own
     except BaseException as error:  # noqa: BLE001 - `failed_rule` lets through what ends the take
         return failed_rule(hook.name, error)
     finally:
@@ -127,16 +191,19 @@ async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> 
                 file_verdict(turn, "before_tool", hook.name, "allow", verdict.why, call=call.id, where=where)
             return call
         args = verdict.value
+        if hook.slot >= _ARGUMENTS and isinstance(args, Mapping) and not same_args(args, call.args):
+            verdict = Deny(f"rule {hook.name!r} failed: it changed arguments that were checked already")
+            return _refused(turn, hook, call, where, verdict)
         if isinstance(args, Mapping) and is_json(args):
             file_verdict(
                 turn, "before_tool", hook.name, "allow", verdict.why, call=call.id, before=call.args, after=args,
                 where=where, keeps=hook.hooks.keeps_text,
             )  # fmt: skip
-            return replace(call, args=args)
+            return replace(call, args=own(dict(args)))
         verdict = Deny(f"rule {hook.name!r} failed: it allowed a {type(args).__name__} in place of the arguments")
     if isinstance(verdict, Ask) and is_askable(verdict):
         file_verdict(turn, "before_tool", hook.name, "ask", "", call=call.id, where=where)
-        return Asker(ask=verdict, by=hook.name, mark=hook.mark, args=call.args)
+        return Asker(ask=verdict, by=hook.name, place=f"{BEFORE}/{hook.mark}", args=call.args)
     return _refused(turn, hook, call, where, verdict)
 
 
@@ -161,14 +228,14 @@ async def _gates(tool: Tool, call: ToolCall, context: CallContext, *, schema: bo
         if schema and tool.check_arguments and tool.problems and (problems := tool.problems(call.args)):
             return Refused(text=error_text(f"Validation failed: {problems}"), status="invalid")
         if tool.validate_input is not None:
-            valid = await settled(tool.validate_input(call.args, context))
+            valid = await settled(tool.validate_input(own(call.args), context))
             if not valid.valid:
                 more = {} if valid.corrected_input is None else {"correctedInput": valid.corrected_input}
                 return Refused(
                     text=error_text(f"Validation failed: {valid.error or 'invalid input'}", **more), status="invalid"
                 )
         if tool.check_permissions is not None:
-            permission = await settled(tool.check_permissions(call.args, context))
+            permission = await settled(tool.check_permissions(own(call.args), context))
             if not permission.allowed:
                 return Refused(
                     text=error_text(f"Permission denied: {permission.reason or 'not allowed'}"), status="denied"

@@ -17,7 +17,7 @@ from onrecord.jsonio import Json, is_json, own
 from onrecord.record.kinds import RoundSettled, ToolStarted
 from onrecord.session.codec import dumps_session
 from onrecord.tools.tool import Tool
-from onrecord.turn.before_call import Asker, Refused, run_again, run_before
+from onrecord.turn.before_call import Asker, Refused, run_again, run_before, same_args
 from onrecord.turn.call import (
     Handled,
     effect_key,
@@ -29,6 +29,7 @@ from onrecord.turn.call import (
 )
 from onrecord.turn.call_context import CallContext
 from onrecord.turn.director import Scope
+from onrecord.turn.lent import left_by, without_lent
 from onrecord.turn.pause import Asking, can_ask, pause
 from onrecord.turn.turn import Turn
 
@@ -155,11 +156,9 @@ async def _admit(
         return_call(turn, call, round_id, got.status, (Text(got.text),), cause)
         return None
     if isinstance(got, Asker):
-        if got.args != call.args:
+        if not same_args(got.args, call.args):
             _set_args(turn, round_id, call.id, got.args)
-        asking = Asking(
-            ask=got.ask, by=got.by, place=f"before/{got.mark}", call=call.id, tool=tool, audience="approver"
-        )
+        asking = Asking(ask=got.ask, by=got.by, place=got.place, call=call.id, tool=tool, audience="approver")
         return _or_denied(turn, round_id, call, asking, cause)
     turn.check_interrupted()
     if not is_json(got.args):
@@ -241,12 +240,15 @@ async def _together(turn: Turn, ready: list[_Ready]) -> list[Handled | None]:
 
 async def _finish(turn: Turn, batch: Batch, round_id: str, each: _Ready, handled: Handled) -> Asking | None:
     context = each.context
+    handled, patch = left_by(turn, each.call, handled, context.patch)
     if handled.ask is not None:
         return _asked(turn, round_id, each, handled.ask, unwound=handled.unwound)
-    batch.data.update(context.patch)
+    batch.data.update(patch)
     batch.data.update(handled.result.data or {})
     cause = await finish_call(turn, each.tool, each.call, handled, round_id, each.started)
-    turn.values[each.call.id] = (handled.result, handled.text)
+    turn.values[each.call.id] = (
+        without_lent(turn, (handled.result, handled.text)) if turn.lent else (handled.result, handled.text)
+    )
     turn.cause = cause
     return None
 

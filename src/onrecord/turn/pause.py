@@ -65,7 +65,7 @@ def pause(turn: Turn, asking: Asking, key: str, data: Mapping[str, Json]) -> Que
     question = Question(
         key=f"{turn.id}/q{turn.asks}", text=ask.text, by=asking.by, call=asking.call, fields=ask.fields,
         detail=ask.detail, audience=ask.audience or asking.audience, on_message=ask.on_message,
-        decision=ask.decision or asking.place.startswith("before/"), partial=ask.partial, expires=expires,
+        decision=ask.decision or asking.place.startswith(("before/", "checked/")), partial=ask.partial, expires=expires,
     )  # fmt: skip
     if expires is not None:
         wake = Wake(key=expiry_key(question), at=expires)

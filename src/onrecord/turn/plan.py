@@ -17,7 +17,7 @@ from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset, Toolset, holders
 from onrecord.turn.agent_spec import AgentSpec
-from onrecord.turn.below import Expire, Forget
+from onrecord.turn.below import Below, Expire, Forget
 from onrecord.turn.conflicts import check_instructions, check_single
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction

@@ -46,7 +46,7 @@ from onrecord.record.record import Entries
 from onrecord.session.session import Session, resumed
 from onrecord.turn import watching
 from onrecord.turn.above import check_reachable
-from onrecord.turn.answering import answer_of
+from onrecord.turn.answering import answer_of, still_fits
 from onrecord.turn.configuring import configure
 from onrecord.turn.contained import ends_take, fail
 from onrecord.turn.effects import Effects
@@ -282,7 +282,7 @@ async def _reopen(turn: Turn, answer: Answered, order: Order) -> None:
         row=order.row or "",
     )  # fmt: skip
     try:
-        turn.answer = await _input_hooks(turn, answer)
+        turn.answer = still_fits(turn.resuming, order.input, answer, await _input_hooks(turn, answer))
     except (MessageDenied, asyncio.CancelledError):
         turn.note(resumed)
         raise

@@ -23,13 +23,11 @@ def show(turn: Turn, entry: Entry) -> None:
 
     What a redaction that fails was to look at is shown to nobody.
     """
-    entry = leaving(entry)
-    if turn.plan.redact is not None:
-        try:
-            entry = turn.plan.redact(entry)
-        except Exception as error:  # noqa: BLE001 - looking on must never end a turn
-            _failed(turn, "redaction", error, entry)
-            return
+    try:
+        entry = leaving(entry, turn.plan.redact)
+    except Exception as error:  # noqa: BLE001 - looking on must never end a turn
+        _failed(turn, "redaction", error, entry)
+        return
     for watch in turn.plan.watch:
         turn.looking = True
         try:

@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 
 from onrecord.agent import Agent
-from onrecord.conversation.inputs import Answered, Said
+from onrecord.conversation.inputs import Answered, AskField, Said
 from onrecord.errors import AnswerRefused, MessageDenied, ModelError, UsageError
 from onrecord.governance.rules import on_input, on_output
 from onrecord.jsonio import Json
@@ -22,6 +22,8 @@ from tests.turn.acting import Named, Result, bodies, kinds, texts, tool, turn
 from tests.turn.pausing.asking import answered, approve, asks, checked, open_question, statuses, waiting
 
 pytestmark = pytest.mark.unit
+
+AGE = AskField("age", schema={"type": "integer"})
 
 
 def paying(model: ScriptedModel, *features: Any, **given: Any) -> Agent[Any, str]:
@@ -131,6 +133,31 @@ async def test_an_input_rule_may_rewrite_an_answer_before_it_is_filed() -> None:
     assert texts(model.requests[1]) == ["[card]"]
     assert "4111-canary" not in repr((done.entries, done.session))
     checked(agent, paused, done)
+
+
+@pytest.mark.parametrize(
+    ("made", "fields", "code"), [("sure", (), "decision-required"), ({"age": "[x]"}, (AGE,), "answer-invalid")]
+)
+async def test_what_an_input_rule_makes_of_an_answer_must_still_fit_the_question(
+    made: Any, fields: tuple[AskField, ...], code: str
+) -> None:
+    """Neither a decision out of words nor another type: nothing is filed, and the question stays open."""
+
+    @on_input
+    async def forges(turn: Turn, given: Any) -> Any:
+        return Allow(Answered(given.key, value=made), "forged") if isinstance(given, Answered) else Allow()
+
+    if fields:
+        pays = tool("pay", asks("How old?", fields=fields))
+        agent: Agent[Any, Any] = Agent(ScriptedModel([call("pay")], "x"), tools=[pays], features=[forges])
+    else:
+        agent = paying(ScriptedModel([call("pay")], "x"), forges)
+    paused = await turn(agent)
+    with pytest.raises(UsageError) as told:
+        await answered(agent, paused, **({"value": {"age": 4}} if fields else {"approved": True}))
+    assert told.value.code == code
+    done = await answered(agent.with_(features=[] if fields else [approve("pay")]), paused, approved=False)
+    assert done.text == "x"
 
 
 async def failed(work: Any, error: type[Exception]) -> Result:
