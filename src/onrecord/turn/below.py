@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -12,8 +13,9 @@ from onrecord.models.model import ModelCard
 from onrecord.session.erasure import Retention
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset
+from onrecord.turn.moments import Hooks
 
-__all__ = ("Below", "Expire", "Forget")
+__all__ = ("Below", "Expire", "Forget", "letting_go")
 
 Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
 """A feature's name, and how it lets go of a session or a person."""
@@ -40,3 +42,23 @@ class Below(Struct, frozen=True):
 
     def arms(self) -> None:
         """Nothing has to be mounted: it is read where an agent is compiled."""
+
+
+G = TypeVar("G", Forget, Expire)
+
+
+def letting_go(
+    mounted: Sequence[tuple[str, Hooks]], below: Sequence[Below]
+) -> tuple[tuple[Forget, ...], tuple[Expire, ...]]:
+    """How the features of an agent let go, then those of the agents below it."""
+    forget: list[Forget] = [(name, h.forget) for name, h in mounted if h.forget is not None]
+    expire: list[Expire] = [(name, h.expire) for name, h in mounted if h.expire is not None]
+    return (
+        _each_once([*forget, *(one for trait in below for one in trait.forget)]),
+        _each_once([*expire, *(one for trait in below for one in trait.expire)]),
+    )
+
+
+def _each_once(given: Sequence[G]) -> tuple[G, ...]:
+    """A feature may stand in several agents, and is asked once."""
+    return tuple(one for place, one in enumerate(given) if all(one[1] != other for _, other in given[:place]))
