@@ -1,4 +1,4 @@
-"""Sub-agents that wait: nobody leaves them waiting for an answer that cannot come, and what became of them is no trap."""
+"""Sub-agents that wait: none is left waiting for an answer that cannot come, and one that was changed is no trap."""
 
 from __future__ import annotations
 

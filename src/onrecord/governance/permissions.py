@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
@@ -34,10 +35,11 @@ Verdict = Allow[Any] | Deny | Ask
 class Policy(Struct, frozen=True, kw_only=True):
     """One line of a policy: which calls it is about, and what becomes of them.
 
-    ``tools`` are ids or patterns (``files_*``), ``roles`` the roles it is about (empty: all), ``args`` values that the
-    call's arguments must have, a tuple standing for any of several. ``then`` is ``allow``, ``deny``, ``ask`` a person,
-    or ``halt``: deny, and end the turn. ``reason`` is for the record, ``tell`` what the model reads of a denial, or
-    the person of a question. ``name`` stands on the record. ConfigurationError for a line that says nothing.
+    ``tools`` are ids or patterns (``files_*``, also with ``?`` and ``[ab]``), ``roles`` the roles it is about (empty:
+    all), ``args`` values that the call's arguments must have, a tuple standing for any of several. ``then`` is
+    ``allow``, ``deny``, ``ask`` a person, or ``halt``: deny, and end the turn. ``reason`` is for the record, ``tell``
+    what the model reads of a denial, or the person of a question. ``name`` stands on the record. ConfigurationError for
+    a line that says nothing.
     """
 
     name: str
@@ -51,6 +53,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.name or not self.tools or isinstance(cast(object, self.tools), str):
             raise ConfigurationError("a Policy has a name and a tuple of tools", hint='tools=("delete_*",)')
+        if isinstance(cast(object, self.roles), str):
+            raise ConfigurationError("the roles of a Policy are a tuple", hint=f"write ({self.roles!r},)")
         if self.then not in ("allow", "deny", "ask", "halt"):
             raise ConfigurationError(f"a Policy cannot {self.then!r}", hint="then is 'allow', 'deny', 'ask' or 'halt'")
 
@@ -162,7 +166,7 @@ class Permissions(Struct, frozen=True):
         named = [(f"role {role!r}", one) for role, ones in self.roles.items() for one in ones]
         named += [(f"policy {policy.name!r}", one) for policy in self.policies for one in policy.tools]
         for owner, pattern in named:
-            if not any(fnmatchcase(known, pattern) for known in (*tools, *self.actions)):
+            if not any(_any(known, (pattern,)) for known in (*tools, *self.actions)):
                 raise ConfigurationError(
                     f"{owner} names {pattern!r}, which is no tool",
                     hint=f"tools: {[*tools]}; actions of flows go into actions=",
@@ -246,7 +250,11 @@ def _failed(what: str, error: BaseException) -> Deny:
 
 
 def _any(tool: str, patterns: Collection[str]) -> bool:
-    return tool in patterns or any("*" in pattern and fnmatchcase(tool, pattern) for pattern in patterns)
+    """Whether one of them is this tool's id, or a pattern that it fits."""
+    return tool in patterns or any(_is_pattern(one) and fnmatchcase(tool, one) for one in patterns)
+
+
+_is_pattern = re.compile(r"[*?\[]").search
 
 
 def _is(value: Json, wanted: Json | tuple[Json, ...]) -> bool:
