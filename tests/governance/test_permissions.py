@@ -320,7 +320,7 @@ def test_what_a_role_may_use_can_be_asked() -> None:
     assert some.allowed("delete", "")
 
 
-@pytest.mark.parametrize("pattern", ["delete", "del*", "delet?", "[d]elete", "*"])
+@pytest.mark.parametrize("pattern", ["delete", "del*", "d?lete", "[d]elete", "*"])
 async def test_a_name_that_passes_as_one_of_a_tool_is_one(pattern: str) -> None:
     """What is taken for a pattern when the agent is built is one when a call comes: no line is a lock that is open."""
     ran: list[str] = []

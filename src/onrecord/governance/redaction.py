@@ -206,10 +206,6 @@ class Redaction(Struct, frozen=True, kw_only=True):
             seen = _MANIFESTS[key] = (self, held, self._declared(held))
         return seen[2]
 
-    def _named(self, text: str) -> str:
-        """A text that is no JSON, without the values behind names."""
-        return without_named(text, cast("frozenset[str]", self.names), self._member) if self.names else text
-
     def _member(self, found: re.Match[str]) -> str:
         quote = found[1].lstrip()[:1]
         return f"{found[1]}{quote}{self.word}{quote}" if quote in ("'", '"') else f"{found[1]}{self.word}"
@@ -248,7 +244,8 @@ class Redaction(Struct, frozen=True, kw_only=True):
             else:
                 new = self._walked(held)
                 return text if new is held else _encode(new).decode()
-        left = self.text(self._named(plain))
+        named = without_named(plain, cast("frozenset[str]", self.names), self._member) if self.names else plain
+        left = self.text(named)
         return text if left == plain else left
 
     def _history(self, body: HistoryChanged) -> HistoryChanged:
