@@ -57,6 +57,7 @@ __all__ = (
     "Unmeasurable",
     "UnsupportedThinkingError",
     "UsageError",
+    "check_count",
 )
 
 ErrorKind = Literal[
@@ -358,3 +359,9 @@ class LeaseLost(StoreError):
     """The row of this take was leased to somebody else meanwhile, or withdrawn: nothing of the take is stored."""
 
     default_code = "lease-lost"
+
+
+def check_count(owner: str, name: str, value: object, least: int = 1, *, hint: str = "") -> None:
+    """ConfigurationError unless ``value``, the ``name`` of an ``owner``, is a whole number from ``least`` on."""
+    if type(value) is not int or value < least:
+        raise ConfigurationError(f"{name} of {owner} is a whole number from {least} on, not {value!r}", hint=hint)

@@ -334,7 +334,7 @@ def test_194_a_shape_that_classifies_must_say_how() -> None:
         (lambda: SkillGraph(some("a"), start="a", models={"a": 7}), "the model of the skill 'a' is a int"),  # type: ignore[dict-item] # nor this
         (lambda: Route("a", "b", guard={}), "the guard of the route from 'a' to 'b' says nothing"),
         (lambda: Start("a", match=KEY, only_if=lambda _: True), "both match= and only_if="),
-        (lambda: Escalation(ScriptedModel(), after_refusals=0), "after_refusals is a whole number"),
+        (lambda: Escalation(ScriptedModel(), after_refusals=0), "after_refusals of Escalation is a whole number"),
     ],
 )
 def test_a_declaration_that_contradicts_itself_is_refused(make: Any, told: str) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
-from onrecord.errors import ConfigurationError
+from onrecord.errors import ConfigurationError, check_count
 from onrecord.honesty.finished import FINISHED, MOST_TURNS, Finished, Turns
 from onrecord.honesty.run_trace import Trace
 from onrecord.honesty.trace_tools import TOOLS, Read, gone
@@ -72,8 +72,7 @@ class SelfExplain(Struct, frozen=True, kw_only=True):
     most_entries: int = MOST_ENTRIES
 
     def __post_init__(self) -> None:
-        if self.most_entries < 1:
-            raise ConfigurationError(f"most_entries= of SelfExplain is a number from 1 on, not {self.most_entries}")
+        check_count("SelfExplain", "most_entries", self.most_entries)
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import fields
 
-from onrecord.errors import ConfigurationError
+from onrecord.errors import check_count
 
 __all__ = ("Limits",)
 
@@ -30,6 +30,4 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value: object = getattr(self, each.name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ConfigurationError(f"the limit {each.name!r} of a server is a whole number from 1 on")
+            check_count("Limits", each.name, getattr(self, each.name))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from onrecord.errors import ConfigurationError, ModelError, UsageError
+from onrecord.errors import ConfigurationError, ModelError, UsageError, check_count
 from onrecord.memory.optional import needed
 from onrecord.memory.ports import Embedder, Kept, Near, Shelf, Space, Vector, fingerprint
 from onrecord.memory.strategies import NOTHING, Candidate, Heard, Learned, Recalling
@@ -46,8 +46,7 @@ class Episodes(_Top, frozen=True, kw_only=True):
     writes = False
 
     def __post_init__(self) -> None:
-        if type(self.top) is not int or self.top < 1:
-            raise ConfigurationError(f"top of Episodes is a whole number from 1 on, not {self.top!r}")
+        check_count("Episodes", "top", self.top)
         if self.half_life is not None and self.half_life <= timedelta():
             raise ConfigurationError(
                 "half_life of Episodes is longer than no time", hint="leave it out: age says nothing"

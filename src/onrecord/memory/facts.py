@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
-from onrecord.errors import ConfigurationError, UsageError
+from onrecord.errors import ConfigurationError, UsageError, check_count
 from onrecord.jsonio import digest, loads, writable
 from onrecord.memory.ports import Kept, Shelf, Space
 from onrecord.memory.strategies import NOTHING, Candidate, Heard, Learned, Recalling, checked_model, consultation
@@ -92,8 +92,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     writes = False
 
     def __post_init__(self) -> None:
-        if type(self.most) is not int or self.most < 1:
-            raise ConfigurationError(f"most of Facts is a whole number from 1 on, not {self.most!r}")
+        check_count("Facts", "most", self.most)
         if not callable(self.by) and self.by not in {"patterns", "model"}:
             raise ConfigurationError(
                 f"by={self.by!r} of Facts finds no facts", hint='one of "patterns", "model", or a function of a text'

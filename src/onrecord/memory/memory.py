@@ -12,7 +12,7 @@ from onrecord.conversation.content import plain_text
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import UserMessage
-from onrecord.errors import ConfigurationError, ModelError, StoreError
+from onrecord.errors import ConfigurationError, ModelError, StoreError, check_count
 from onrecord.jsonio import writable
 from onrecord.memory.framing import framed, recalled_message
 from onrecord.memory.ports import Kept, Shelf, Shown, Space
@@ -95,8 +95,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"{self.name!r} is no name for a memory", hint="letters, digits, '-' and '_': it is part of keys"
             )
-        if type(self.max_chars) is not int or self.max_chars < 1:
-            raise ConfigurationError(f"max_chars of a memory is a whole number from 1 on, not {self.max_chars!r}")
+        check_count("Memory", "max_chars", self.max_chars)
         kept_for: object = self.keep_for
         if kept_for is not None and not (isinstance(kept_for, timedelta) and kept_for > timedelta()):
             raise ConfigurationError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from onrecord.errors import ConfigurationError, ModelError
+from onrecord.errors import ConfigurationError, ModelError, check_count
 from onrecord.jsonio import Json
 from onrecord.memory.corpus import Corpus, Hit, Mode
 from onrecord.memory.framing import framed, recalled_message
@@ -63,9 +63,7 @@ class Retrieve(_From, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("top", "max_chars"):
-            given: object = getattr(self, name)
-            if type(given) is not int or given < 1:
-                raise ConfigurationError(f"{name} of Retrieve is a whole number from 1 on, not {given!r}")
+            check_count("Retrieve", name, getattr(self, name))
         if self.mode not in {None, "hybrid", "keyword", "vector"}:
             raise ConfigurationError(f"mode={self.mode!r} of Retrieve is 'hybrid', 'keyword' or 'vector'")
         if self.threshold is not None and not -1 <= self.threshold <= 1:

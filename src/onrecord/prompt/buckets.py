@@ -23,7 +23,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Input
 from onrecord.conversation.messages import ContextMessage
 from onrecord.conversation.render import context_text
-from onrecord.errors import ConfigurationError, UsageError
+from onrecord.errors import ConfigurationError, UsageError, check_count
 from onrecord.jsonio import Json, writable
 from onrecord.models.request import Piece, Request
 from onrecord.record.entry import Body, Entry
@@ -124,8 +124,7 @@ class ContextRegistry:
     """
 
     def __init__(self, *, history_limit: int = 400, source_key: Callable[[ContextUpdate], str] = writer_of) -> None:
-        if type(history_limit) is not int or history_limit < 0:
-            raise ConfigurationError(f"history_limit is a whole number from 0 on, not {history_limit!r}")
+        check_count("ContextRegistry", "history_limit", history_limit, 0)
         self._source_key = source_key
         self._buckets: dict[str, list[ContextUpdate]] = {}
         self._history: deque[Recorded] = deque(maxlen=history_limit)

@@ -6,7 +6,7 @@ import logging
 
 from msgspec import Struct
 
-from onrecord.errors import ConfigurationError
+from onrecord.errors import check_count
 from onrecord.models.request import Request
 from onrecord.prompt.window.evicted import Pressure
 from onrecord.turn.agent_spec import AgentSpec
@@ -33,8 +33,7 @@ class PromptBudget(_Chars, frozen=True):
     """
 
     def __post_init__(self) -> None:
-        if type(self.system) is not int or self.system < 1:
-            raise ConfigurationError(f"system of PromptBudget is a whole number from 1 on, not {self.system!r}")
+        check_count("PromptBudget", "system", self.system)
 
     @property
     def name(self) -> str:

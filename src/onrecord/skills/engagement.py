@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from onrecord.errors import ConfigurationError
+from onrecord.errors import check_count
 from onrecord.models.request import Piece
 from onrecord.skills.cursor import Move
 from onrecord.skills.hop import MoveCause
@@ -44,8 +44,7 @@ class Engagement(_Grace, frozen=True, kw_only=True):
     never_parks: bool = False
 
     def __post_init__(self) -> None:
-        if type(self.grace) is not int or self.grace < 1:
-            raise ConfigurationError(f"the grace of Engagement is a whole number from 1 on, not {self.grace!r}")
+        check_count("Engagement", "grace", self.grace)
 
 
 class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from onrecord.errors import ConfigurationError, Unmeasurable
+from onrecord.errors import ConfigurationError, Unmeasurable, check_count
 from onrecord.models.model import Model
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model, check_model
 from onrecord.models.request import Request, Span
 from onrecord.prompt.window.evicted import Evicted, Kept, Pressure, Stayed
 from onrecord.prompt.window.gaps import WINDOW_PLACE, WINDOWED, Windowed
@@ -86,21 +86,20 @@ class Window(Struct, frozen=True, kw_only=True):
         )
 
     def __post_init__(self) -> None:
-        _check("keep", self.keep, 1)
-        _check("slack", self.slack, 0)
+        check_count("Window", "keep", self.keep)
+        check_count("Window", "slack", self.slack, 0)
         if self.keep_last_tool_results is not False:
-            _check("keep_last_tool_results", self.keep_last_tool_results, 0)
+            check_count("Window", "keep_last_tool_results", self.keep_last_tool_results, 0)
         if self.strategy not in {"last", "budget", "summarize"}:
             raise ConfigurationError(f"there is no window {self.strategy!r}", hint="Window.last(12)")
         if self.strategy == "last":
             return
-        _check("tokens", self.tokens, 1)
-        model: object = self.model
-        if self.strategy == "summarize" and not isinstance(model, str) and not hasattr(model, "card"):
-            raise ConfigurationError(
-                f"the model of Window.summarize is a model or its name, not a {type(model).__name__}",
+        check_count("Window", "tokens", self.tokens)
+        if self.strategy == "summarize":
+            check_model(
+                "Window.summarize", self.model,
                 hint="give a small one: Window.summarize(100_000, model='anthropic:claude-haiku-4-5')",
-            )
+            )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -108,8 +107,7 @@ class Window(Struct, frozen=True, kw_only=True):
         return "window"
 
     def hooks(self, spec: AgentSpec) -> Hooks:
-        held = self.model
-        model = model_named(held) if isinstance(held, str) else held
+        model = None if self.model is None else as_model(self.model)
         if model is not None and spec.card is not None and model.card == spec.card:
             raise ConfigurationError(
                 f"the summaries of Window would be written by the agent's own model {model.card.name!r}",
@@ -168,8 +166,3 @@ class Window(Struct, frozen=True, kw_only=True):
         if not state.told:
             turn.note(Stayed(by=f"window.{self.strategy}", kept=(Kept(why="unmeasured"),)), where=WINDOW_PLACE)
         return False
-
-
-def _check(name: str, value: object, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise ConfigurationError(f"{name} of Window is a whole number from {least} on, not {value!r}")
