@@ -14,6 +14,7 @@ from onrecord.memory.ports import Embedder, Kept, Near, Shelf, Space, Vector, fi
 from onrecord.memory.strategies import NOTHING, Candidate, Heard, Learned, Recalling
 from onrecord.memory.vector_index import matrix_of
 from onrecord.record.kinds import Noted
+from onrecord.turn.contained import failed_call
 from onrecord.turn.turn import Turn
 
 __all__ = ("Episodes",)
@@ -101,9 +102,7 @@ async def _vector(embedder: Embedder, text: str, *, of: Literal["query", "passag
     try:
         matrix = matrix_of(await embedder.embed([text], of=of))
     except ModelError as error:
-        if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
-            raise
-        return None, error.code
+        return None, failed_call(error)
     except UsageError:
         return None, "embedder-invalid"
     if len(matrix) != 1:

@@ -22,6 +22,7 @@ from onrecord.models.request import Request, Span
 from onrecord.record.kinds import Noted, TextSaid
 from onrecord.session.erasure import Retention
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.contained import failed_call
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
 
@@ -177,9 +178,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
             try:
                 learned = await strategy.learn(turn, self.shelf, space, heard)
             except ModelError as error:
-                if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
-                    raise
-                turn.note(Noted(by=self.name, text=f"{strategy.name} learned nothing: {error.code}"))
+                turn.note(Noted(by=self.name, text=f"{strategy.name} learned nothing: {failed_call(error)}"))
                 continue
             if learned.kept or learned.drop:
                 await self.shelf.put(space, learned.kept, drop=learned.drop, vectors=learned.vectors)

@@ -15,6 +15,7 @@ from onrecord.memory.memory import Recalled, said_in
 from onrecord.memory.recalled import MemoryRecalled, Rejected, Served
 from onrecord.models.request import Request
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.contained import failed_call
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
 
@@ -117,11 +118,10 @@ class Retrieve(_From, frozen=True, kw_only=True):
         try:
             return await corpus.search(query, top=self.top, mode=self.mode), ""
         except ModelError as error:
-            if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
-                raise
+            missed = failed_call(error)
             if self.mode == "vector":
-                return (), error.code
-            return await corpus.search(query, top=self.top, mode="keyword"), error.code
+                return (), missed
+            return await corpus.search(query, top=self.top, mode="keyword"), missed
 
     def _within(self, hits: Sequence[Hit]) -> tuple[list[tuple[Hit, str]], tuple[Rejected, ...], int]:
         """The passages to be shown, in their frames; those that are not, and why; how many characters are shown."""

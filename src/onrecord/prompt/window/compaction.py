@@ -16,6 +16,7 @@ from onrecord.prompt.window.past import Past, Shown, digest_at, past_of
 from onrecord.prompt.window.sizes import CHARS_PER_TOKEN, tokens
 from onrecord.prompt.window.summarising import summary_query
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.contained import failed_call
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
 
@@ -132,9 +133,7 @@ async def _summary(turn: Turn, past: Past, short: Shown, to: Compaction, model: 
     try:
         text = await turn.consult(query, where=SUMMARY_PLACE, model=model)
     except ModelError as error:
-        if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
-            raise
-        return "", error.code
+        return "", failed_call(error)
     return text, "" if text else "empty"
 
 

@@ -20,6 +20,7 @@ from onrecord.prompt.window.past import digest_at
 from onrecord.prompt.window.planning import MOST_TOLD, Planned, Space, pinned_results, plan_removal
 from onrecord.prompt.window.sizes import CHARS_PER_TOKEN, outweighs
 from onrecord.prompt.window.summarising import fenced_query
+from onrecord.turn.contained import failed_call
 from onrecord.turn.turn import Turn
 from onrecord.turn.warm import digest_ahead
 
@@ -247,9 +248,7 @@ async def _summarised(visit: _Visit, plan: Planned, model: Model) -> Evicted | S
     try:
         text = await visit.turn.consult(query, where=WINDOW_PLACE, model=model)
     except ModelError as failed:
-        if isinstance(failed, AssertionError):  # a scripted model has run out: that is a test's own mistake
-            raise
-        text, error = "", failed.code
+        text, error = "", failed_call(failed)
     if not text:
         failure = visit.stayed((*plan.refusals, Kept(why="summarizer-failed", unit=body.first)))
         return replace(failure, error=error)
