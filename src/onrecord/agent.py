@@ -164,7 +164,7 @@ class Agent(Generic[C, O]):
         """
         from onrecord.subturn import agent_tool
 
-        return agent_tool(self, id or self.name, description, concurrency_safe=concurrency_safe)
+        return agent_tool(self.plan, id or self.name, description, concurrency_safe=concurrency_safe)
 
     def __repr__(self) -> str:
         return f"Agent({self.plan.spec.manifest['model']!r}, name={self.name!r}, {len(self.plan.tools)} tools)"

@@ -167,7 +167,9 @@ def test_a_registry_can_be_emptied_and_limited() -> None:
     assert made.context_history() == []
     made.reset()
     assert (made.snapshot(), made.active_contexts()) == ({}, [])
-    with pytest.raises(ConfigurationError, match="history_limit of ContextRegistry is a whole number from 0 on, not -1"):
+    with pytest.raises(
+        ConfigurationError, match="history_limit of ContextRegistry is a whole number from 0 on, not -1"
+    ):
         ContextRegistry(history_limit=-1)
 
 

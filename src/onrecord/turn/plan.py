@@ -17,7 +17,7 @@ from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset, Toolset, holders
 from onrecord.turn.agent_spec import AgentSpec
-from onrecord.turn.below import Below, Expire, Forget, letting_go
+from onrecord.turn.below import Below, Expire, Forget, forgetting
 from onrecord.turn.conflicts import check_instructions, check_single
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
@@ -360,4 +360,4 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
     below = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
     plan.holders = holders((*plan.toolsets, *(one for trait in below for one in trait.holders)))
-    plan.forget, plan.expire = letting_go(mounted, below)
+    plan.forget, plan.expire = forgetting(mounted, below)
