@@ -8,8 +8,8 @@ import pytest
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, StoreError
+from onrecord.memory.plain_shelf import PlainShelf
 from onrecord.memory.ports import Near, Space
-from onrecord.memory.shelf import PlainShelf
 from onrecord.stores import SqliteShelf, SqliteStore
 from onrecord.testing.conformance.shelf import (
     ANA,

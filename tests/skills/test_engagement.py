@@ -8,7 +8,7 @@ import pytest
 
 from onrecord.errors import ConfigurationError
 from onrecord.skills import Engagement, Intent, Keywords, Route, SkillGraph, Start
-from onrecord.skills.skill_kinds import MapEngaged, MapParked, SkillMoved
+from onrecord.skills.skill_entries import MapEngaged, MapParked, SkillMoved
 from onrecord.testing import call
 from tests.skills.knowing import answering, offered, pick, skill, systems
 from tests.turn.acting import Result, bodies, texts, tool

@@ -20,7 +20,7 @@ from onrecord.skills import (
     Start,
     ToolOutcome,
 )
-from onrecord.skills.skill_kinds import (
+from onrecord.skills.skill_entries import (
     EffectJudged,
     RerouteSuperseded,
     RouteConflict,

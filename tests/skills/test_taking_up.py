@@ -24,7 +24,7 @@ from onrecord.skills import (
     Start,
     offered_with,
 )
-from onrecord.skills.skill_kinds import EffectJudged, SkillActivated
+from onrecord.skills.skill_entries import EffectJudged, SkillActivated
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.tools.toolset import OfferContext

@@ -18,7 +18,7 @@ from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import ConfigurationError
-from onrecord.governance.wordless import worded_fields
+from onrecord.governance.worded_fields import worded_fields
 from onrecord.jsonio import UNREADABLE, Json, loads, writable
 from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.kinds import (

@@ -4,13 +4,13 @@ from onrecord.memory.corpus import Corpus, Hit, Indexed
 from onrecord.memory.documents import Document, Heading, Passage, document_id
 from onrecord.memory.episodes import Episodes
 from onrecord.memory.facts import Fact, Facts
-from onrecord.memory.hashing import HashingEmbedder
+from onrecord.memory.hashing_embedder import HashingEmbedder
 from onrecord.memory.loaders import load, load_folder
 from onrecord.memory.memory import Memory
+from onrecord.memory.plain_shelf import PlainShelf
 from onrecord.memory.ports import Embedder, Kept, Shelf, Space
 from onrecord.memory.recalled import MemoryKept, MemoryRecalled, Rejected, Served, cited, served
 from onrecord.memory.retrieve import Retrieve
-from onrecord.memory.shelf import PlainShelf
 from onrecord.memory.splitters import by_heading, by_paragraph, fixed, whole
 from onrecord.memory.strategies import Recent, Summary
 from onrecord.memory.vector_index import NumpyIndex, UsearchIndex

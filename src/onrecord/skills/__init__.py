@@ -13,8 +13,8 @@ from onrecord.skills.registry import SkillRegistry, Skills, offered_with
 from onrecord.skills.routes import Decide, Route, Start
 from onrecord.skills.scorers import ByClassifier, ByModel, BySimilarity, ByWords, Candidate, Scorer
 from onrecord.skills.skill import Skill, SkillStep
+from onrecord.skills.skill_entries import SkillProposed
 from onrecord.skills.skill_files import skill_files
-from onrecord.skills.skill_kinds import SkillProposed
 from onrecord.skills.turn_start import Closeness
 
 __all__ = (

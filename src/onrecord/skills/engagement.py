@@ -11,7 +11,7 @@ from onrecord.errors import check_count
 from onrecord.models.request import Piece
 from onrecord.skills.cursor import Move
 from onrecord.skills.hop import MoveCause
-from onrecord.skills.skill_kinds import MapEngaged, MapParked, Strength
+from onrecord.skills.skill_entries import MapEngaged, MapParked, Strength
 from onrecord.turn.moments import Rank
 
 __all__ = ("MAP", "Engagement", "Renewal", "Standing", "advanced", "idle_after", "park_card", "strength_of")

@@ -8,10 +8,9 @@ from typing import Literal
 from onrecord.errors import ConfigurationError
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
-from onrecord.skills.doors import READ_SKILL, catalog, door_text, list_skills, read_skill
-from onrecord.skills.shown_skills import DOORS
 from onrecord.skills.skill import Skill, refused
 from onrecord.skills.skill_hooks import SkillHooks, Visible, in_use
+from onrecord.skills.skill_tools import NAMES, READ_SKILL, catalog, door_text, list_skills, read_skill
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset, gated
 from onrecord.turn.agent_spec import AgentSpec
@@ -109,7 +108,7 @@ def check_tools(skills: Mapping[str, Skill]) -> None:
     known: dict[str, tuple[str, Tool]] = {}
     for skill in skills.values():
         for tool in skill.tools:
-            if tool.id in DOORS:
+            if tool.id in NAMES:
                 raise refused(f"skill {skill.id!r} has a tool {tool.id!r}: that name is taken by skills themselves")
             other, held = known.setdefault(tool.id, (skill.id, tool))
             if held is not tool:

@@ -15,7 +15,7 @@ from onrecord.jsonio import read_object
 from onrecord.models.classify import Choice, Chosen, Classified, Classifier
 from onrecord.models.model import Model
 from onrecord.models.request import Piece, Reading, Shape, View
-from onrecord.skills.skill_kinds import SkillClassified
+from onrecord.skills.skill_entries import SkillClassified
 from onrecord.turn.director import Query
 from onrecord.turn.turn import Turn
 

@@ -12,7 +12,7 @@ from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ModelRequested, ToolReturned
 from onrecord.skills.cursor import LEFT
 from onrecord.skills.engagement import Renewal, Standing, idle_after, strength_of
-from onrecord.skills.skill_kinds import (
+from onrecord.skills.skill_entries import (
     EffectJudged,
     MapEngaged,
     MapParked,

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from onrecord.conversation.messages import ToolCall
 from onrecord.models.request import Piece
-from onrecord.skills import doors
+from onrecord.skills import skill_tools
 from onrecord.skills.cursor import LEFT, Move, outcome_of
 from onrecord.skills.engagement import advanced, park_card
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.hop import Hop
-from onrecord.skills.skill_kinds import (
+from onrecord.skills.skill_entries import (
     RerouteSuperseded,
     RouteConflict,
     SkillEscalated,
@@ -118,7 +118,7 @@ class Steering:
             return ""
         shares = {row.skill: row.relevance for row in routed.scores}
         stay = state.cursor if routed.stay_offered and state.cursor not in hidden else ""
-        return doors.menu_text([(id, shares.get(id)) for id in offered], stay=stay)
+        return skill_tools.menu_text([(id, shares.get(id)) for id in offered], stay=stay)
 
     def lines(self, now: SkillState, hidden: frozenset[str], *, menu: bool) -> tuple[Piece, ...]:
         """The card of a parked graph, and the ``menu`` in the first request, where nothing else has it."""

@@ -16,7 +16,7 @@ from onrecord.skills.hop import Hop
 from onrecord.skills.matching import Witness
 from onrecord.skills.routes import Start
 from onrecord.skills.scorers import Candidate, Scorer, one_of, relevances
-from onrecord.skills.skill_kinds import ScoreRow, TurnRouted
+from onrecord.skills.skill_entries import ScoreRow, TurnRouted
 from onrecord.turn.contained import ends_take
 from onrecord.turn.turn import Turn
 
