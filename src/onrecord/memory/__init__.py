@@ -1,4 +1,13 @@
-"""Memory over conversations, and retrieval over documents."""
+"""Memory over conversations, and retrieval over documents.
+
+Where things are:
+
+- ``memory``: the feature; ``strategies``, ``facts``, ``episodes``: what it keeps and shows again
+- ``retrieve``: the feature; ``loaders``, ``html_text``, ``pdf_text``, ``splitters``: from files to ``documents`` and
+  their passages; ``corpus``: passages ready to be searched, by ``keyword_index`` and ``vector_index``
+- both: ``ports`` (shelves and embedders), ``plain_shelf``, ``hashing_embedder``; ``terms`` and ``ranking``: words, and
+  how well they fit; ``framing``: how a text stands in a request; ``recalled``: what the record says, and citations
+"""
 
 from onrecord.memory.corpus import Corpus, Hit, Indexed
 from onrecord.memory.documents import Document, Heading, Passage, document_id

@@ -12,6 +12,7 @@ from onrecord.conversation.content import plain_text
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import UserMessage
+from onrecord.conversation.short import clipped
 from onrecord.errors import ConfigurationError, ModelError, StoreError, check_count
 from onrecord.jsonio import writable
 from onrecord.memory.framing import framed, recalled_message
@@ -199,8 +200,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
         )  # fmt: skip
 
     def _keepable(self, text: str) -> str:
-        kept = writable(self.redact(text) if self.redact is not None and text else text).strip()
-        return kept if len(kept) <= LONGEST else kept[: LONGEST - 1] + "…"
+        return clipped(writable(self.redact(text) if self.redact is not None and text else text).strip(), LONGEST)
 
     # ---- letting go
 
