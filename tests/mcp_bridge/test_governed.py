@@ -34,12 +34,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def raw(tmp_path: Path) -> Raw:
-    """A server over stdio."""
-    return Raw(tmp_path)
-
-
 # ---- a host ----------------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +210,7 @@ PROGRAM = Stdio(("python", "server.py"))
         (lambda: McpTools(PROGRAM, name="s", timeout_s=0), "greater than 0"),
         (lambda: McpTools(PROGRAM, name="s", live=0), "greater than 0"),
         (lambda: McpTools(PROGRAM, name="s", accepts=("video",)), "accepts= of a server"),  # type: ignore[arg-type]  # refused
-        (lambda: Limits(tools=0), "the limit 'tools'"),
+        (lambda: Limits(tools=0), "tools of Limits"),
         (lambda: Stdio("python server.py"), "the command of a server"),  # type: ignore[arg-type]  # refused
         (lambda: Stdio(()), "the command of a server"),
         (lambda: Stdio(("python",), env=7), "env= of a server"),  # type: ignore[arg-type]  # refused
