@@ -13,8 +13,8 @@ from msgspec import Struct
 from onrecord.errors import ConfigurationError, DocumentInvalid, ModelError, UsageError
 from onrecord.jsonio import digest
 from onrecord.memory.documents import Document, Passage, passages_of
-from onrecord.memory.extras import needed
 from onrecord.memory.keyword_index import KeywordIndex
+from onrecord.memory.optional_libraries import needed
 from onrecord.memory.ports import Embedder, VectorIndex, fingerprint
 from onrecord.memory.ranking import DEPTH, fused
 from onrecord.memory.splitters import Splitter, by_heading

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from onrecord.errors import ConfigurationError, ModelError, UsageError, check_count
-from onrecord.memory.extras import needed
+from onrecord.memory.optional_libraries import needed
 from onrecord.memory.ports import Embedder, Kept, Near, Shelf, Space, Vector, fingerprint
 from onrecord.memory.strategies import NOTHING, Candidate, Heard, Learned, Recalling
 from onrecord.memory.vector_index import matrix_of
