@@ -29,6 +29,7 @@ EARLY = SLOTS["request"]["CHOOSE"] + 50
 """Once the model is chosen, and before anything else may spend: a window, say."""
 
 PRICE_HINT = "add it to prices=; the key '' is for all others"
+LIMIT_HINT = "raise the limit of Budget, or begin anew"
 
 _NAMES: dict[What, str] = {"max_cost": "cost-budget", "max_tokens": "token-budget", "max_seconds": "time-budget"}
 
@@ -134,7 +135,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
             )
         why = self._over(turn)
         if why and (self.then == "fail" or request.purpose == "judge"):
-            raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
+            raise LimitReached(why, hint=LIMIT_HINT)
         if why:
             return Stop(why)
         if told := self._without_price(request.model.card):
@@ -146,7 +147,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
         why = self._over(turn)
         if why and any(call.status == "asked" for call in held.calls):
             if self.then == "fail":
-                raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
+                raise LimitReached(why, hint=LIMIT_HINT)
             turn.stop(Stop(why))
         return held
 
@@ -161,7 +162,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
         self._add_up(turn)
         why = next((_told(*hit) for hit in self._crossed(turn, self._spent_below(turn))), "")
         if why and (self.then == "fail" or (isinstance(seen, Request) and seen.purpose == "judge")):
-            raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
+            raise LimitReached(why, hint=LIMIT_HINT)
         if why:
             return Stop(why)
         if isinstance(seen, Request) and (told := self._without_price(seen.model.card)):

@@ -56,11 +56,11 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     def is_about(self, tool: str, role: str) -> bool:
         """Whether it speaks of this tool to this role, whatever the arguments."""
-        return _any(tool, self.tools) and (not self.roles or role in self.roles)
+        return _is_among(tool, self.tools) and (not self.roles or role in self.roles)
 
     def covers(self, args: Mapping[str, Json]) -> bool:
         """Whether a call has the arguments that it is about."""
-        return all(name in args and _is(args[name], wanted) for name, wanted in self.args.items())
+        return all(name in args and _equals(args[name], wanted) for name, wanted in self.args.items())
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ class Permissions(Struct, frozen=True):
 
     def allowed(self, tool: str, role: str) -> bool:
         """Whether a role may use a tool for some arguments at least; the check is not asked. Unknown roles may not."""
-        if self.roles and not _any(tool, self.roles.get(role, ())):
+        if self.roles and not _is_among(tool, self.roles.get(role, ())):
             return False
         for policy in self.policies:
             if policy.is_about(tool, role) and (policy.then in ("allow", "ask") or not policy.args):
@@ -191,7 +191,7 @@ class Permissions(Struct, frozen=True):
         role = self._role(turn)
         if isinstance(role, Deny):
             return role
-        if self.roles and not _any(call.name, self.roles[role]):
+        if self.roles and not _is_among(call.name, self.roles[role]):
             return _denied(f"the role {role!r} may not use {call.name!r}", f"{role}.allowlist.miss")
         held = next((p for p in self.policies if p.is_about(call.name, role) and p.covers(call.args)), None)
         verdict: Verdict = ALLOW if held is None else _verdict_of(held, turn, call)
@@ -245,11 +245,11 @@ def _failed(what: str, error: BaseException) -> Deny:
     return _denied("the permission check failed, and will not change during this turn", what, about=about)
 
 
-def _any(tool: str, patterns: Collection[str]) -> bool:
+def _is_among(tool: str, patterns: Collection[str]) -> bool:
     return tool in patterns or any("*" in pattern and fnmatchcase(tool, pattern) for pattern in patterns)
 
 
-def _is(value: Json, wanted: Json | tuple[Json, ...]) -> bool:
+def _equals(value: Json, wanted: Json | tuple[Json, ...]) -> bool:
     if isinstance(wanted, tuple):
-        return any(_is(value, one) for one in wanted)
+        return any(_equals(value, one) for one in wanted)
     return isinstance(value, bool) is isinstance(wanted, bool) and value == wanted  # 9.0 is the number 9, true is not 1

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, digest
 from onrecord.models.classify import Classifier
@@ -100,8 +102,6 @@ class SkillGraph:
         self._tell(self._findings)
 
     def hooks(self, spec: AgentSpec) -> Hooks:
-        from msgspec.structs import replace
-
         made = SkillHooks(
             self.skills, graph=self.plan, scoped=self.scoped, kept=kept_by(spec), visible=self.visible, listed=False,
             models=self.models,

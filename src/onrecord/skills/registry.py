@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from onrecord.errors import ConfigurationError
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
@@ -83,8 +85,6 @@ class SkillRegistry:
 
 
 def _handed_out(skill: Skill) -> Skill:
-    from msgspec.structs import replace
-
     return skill if skill.in_result else replace(skill, surface="both")
 
 

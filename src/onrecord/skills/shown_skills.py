@@ -14,7 +14,7 @@ from onrecord.skills.skill import Skill
 from onrecord.skills.skill_tools import READ_SKILL, SKIP_STEP
 from onrecord.turn.moments import Rank
 
-__all__ = ("Serving", "Situation")
+__all__ = ("MOST_KEPT", "Serving", "Situation")
 
 MOST_KEPT = 512
 """Situations whose tools are kept ready. A graph has about one per skill; beyond that they are made again."""

@@ -18,7 +18,7 @@ from onrecord.skills.conditions import check_condition, says_yes
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.procedure import Procedures
 from onrecord.skills.proposals import judge_proposal
-from onrecord.skills.shown_skills import Serving, Situation
+from onrecord.skills.shown_skills import MOST_KEPT, Serving, Situation
 from onrecord.skills.skill import Skill
 from onrecord.skills.skill_entries import ALL_BODIES, SkillActivated
 from onrecord.skills.skill_state import CURSOR, SkillFold, SkillState
@@ -38,7 +38,7 @@ def used_skills(now: SkillState, skills: Mapping[str, Skill], graph: GraphPlan |
     active = now.active if skills.keys() >= set(now.active) else tuple(filter(skills.get, now.active))
     if graph is None:
         return active
-    wired = () if Steering.is_parked(now) else (*graph.always, *((now.cursor,) if now.cursor in skills else ()))
+    wired = () if now.is_parked else (*graph.always, *((now.cursor,) if now.cursor in skills else ()))
     return tuple(dict.fromkeys((*wired, *active)))
 
 
@@ -122,7 +122,7 @@ class SkillHooks:
                 steering.move(turn, steering.next(turn, message_of(turn), batch))
             state = turn.state(self.fold)
         now = self.fold.served(state)
-        parked = Steering.is_parked(now)
+        parked = now.is_parked
         used = used_skills(now, self.skills, self.graph)
         at = None if parked else self.procedures.at(now)
         untold, pins = self._handed(request, now, used) if self.unseen else (frozenset[str](), {})
@@ -196,7 +196,7 @@ class SkillHooks:
     def _kept(self, key: tuple[object, ...], make: Callable[[], str]) -> tuple[str, tuple[Piece, ...]]:
         held = self._doors.get(key)
         if held is None:
-            if len(self._doors) >= 512:
+            if len(self._doors) >= MOST_KEPT:
                 self._doors.clear()
             held = self._doors[key] = skill_tools.placed(make())
         return held
@@ -236,7 +236,7 @@ class SkillHooks:
             hop = asked in steering.graph.nodes
             hidden = self._hidden(turn)
             refused = steering.refuses(state, asked, hidden)
-            if refused is not None and Steering.is_parked(state):
+            if refused is not None and state.is_parked:
                 turn.note(SkillActivated(skill=asked, recalls=True))
                 told = skill_tools.recalled_text(refused)
                 return Allow(replace(returned, content=(Text(told),)), "the graph comes back, its cursor stays")

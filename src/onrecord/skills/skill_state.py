@@ -58,6 +58,11 @@ class SkillState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     standing: Standing | None = None
     since: Renewal = Renewal()
 
+    @property
+    def is_parked(self) -> bool:
+        """Whether the graph takes no part in requests now."""
+        return self.standing is not None and self.standing.status == "parked"
+
 
 class SkillFold:
     """Makes a `SkillState`. ``graphed``: the cursor says whose procedure runs, else the skill taken up last."""

@@ -123,18 +123,13 @@ class Steering:
     def lines(self, now: SkillState, hidden: frozenset[str], *, menu: bool) -> tuple[Piece, ...]:
         """The card of a parked graph, and the ``menu`` in the first request, where nothing else has it."""
         out: tuple[Piece, ...] = ()
-        if now.standing is not None and self.is_parked(now):
+        if now.standing is not None and now.is_parked:
             out = (park_card(now.standing, "" if now.cursor in hidden else now.cursor),)
         if menu and now.rounds == 0 and now.routed is not None and (line := self.menu_line(now, hidden)):
             out = (*out, Piece(source="skill-menu", text=line, rank=Rank.SKILL, cache="never"))
         return out
 
     # ---- what the model may do
-
-    @staticmethod
-    def is_parked(state: SkillState) -> bool:
-        """Whether the graph takes no part in requests now."""
-        return state.standing is not None and state.standing.status == "parked"
 
     def refuses(self, state: SkillState, asked: str, hidden: frozenset[str]) -> SkillRejected | None:
         """Why a skill cannot be taken up from here; None when it can."""
