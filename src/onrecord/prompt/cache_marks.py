@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.messages import ContextMessage, Unit, UserMessage
 from onrecord.errors import ConfigurationError
 from onrecord.models.request import HeadMarks, Piece, Request, Span, View
@@ -77,7 +78,9 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
                 told = " or ".join(map(repr, allowed))
                 raise ConfigurationError(f"{name}= of CacheMarks is {told}, not {given!r}")
         for source, policy in self.policies.items():
-            if not callable(policy) and policy not in get_args(CachePolicy):
+            if callable(policy):
+                check_condition(policy, f"the cache policy of {source!r}")
+            elif policy not in get_args(CachePolicy):
                 known = ", ".join(map(repr, get_args(CachePolicy)))
                 raise ConfigurationError(
                     f"the cache policy of {source!r} is none: {policy!r}",
@@ -123,7 +126,7 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
         if not callable(policy):
             return policy in {"always", "while_active"}
         try:
-            return not policy(turn)
+            return not says_yes(policy(turn))
         except Exception as error:  # noqa: BLE001 - it decides about a mark, not about the turn
             turn.note(Noted(by=self.name, text=f"the policy of {piece.source!r} failed: {type(error).__name__}"))
             return False

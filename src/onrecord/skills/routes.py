@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
+from onrecord.conditions import check_condition
 from onrecord.errors import ConfigurationError
-from onrecord.skills.conditions import check_condition
 from onrecord.skills.guards import STATUSES, Guard, ToolOutcome, check_guard
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import Match

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec import Struct
 
+from onrecord.conditions import is_async
 from onrecord.errors import ConfigurationError
 from onrecord.models.request import Piece
 from onrecord.turn.moments import Hooks, Rank
@@ -83,7 +83,7 @@ class Instruction(_Worded, frozen=True, kw_only=True):
                 f"an instruction is a text, and when= another: {name!r} has something else",
                 hint="code goes into only_if=; what is known later is told by @on_request",
             )
-        if asks is not None and (not callable(asks) or iscoroutinefunction(asks)):
+        if asks is not None and (not callable(asks) or is_async(asks)):
             given = "coroutine function" if callable(asks) else type(asks).__name__
             raise ConfigurationError(
                 f"only_if of {name!r} is a function of the turn, not a {given}",
