@@ -29,6 +29,8 @@ def check_condition(
     """
     if function is None:
         return
+    if isinstance(function, type) and function is not bool:
+        raise error(f"{where} is the class {function.__name__}: whatever it makes counts as yes", hint=hint)
     if not callable(function):
         raise error(f"{where} is a {type(function).__name__}, and no function", hint=hint)
     if is_async(function):

@@ -75,7 +75,7 @@ DECLARED: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("condition", [later, partial(later), Waited(), 12])
+@pytest.mark.parametrize("condition", [later, partial(later), Waited(), Waited, 12])
 @pytest.mark.parametrize("where", DECLARED)
 def test_what_could_not_answer_at_once_is_refused_where_it_is_declared(where: str, condition: object) -> None:
     """It would hold always. The error names the argument, and says what to do."""

@@ -12,6 +12,7 @@ from onrecord.conversation.content import plain_text
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import UserMessage
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ModelError, StoreError
 from onrecord.jsonio import writable
 from onrecord.memory.framing import framed, recalled_message
@@ -46,7 +47,7 @@ class Recalled(Struct, frozen=True):
     texts: tuple[str, ...] = ()
 
 
-class _Kept(Struct, frozen=True):
+class _Kept(Struct, frozen=True, metaclass=Declared):
     shelf: Shelf
     strategies: Sequence[Strategy]
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.messages import Round
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, GivenUp, ModelError
 from onrecord.models.breaker import BreakerState
 from onrecord.models.request import Request
@@ -71,7 +72,7 @@ class CallScope(Struct, frozen=True, kw_only=True):
     breaker_states: Mapping[str, BreakerState] = {}
 
 
-class CallRule(Struct, frozen=True, kw_only=True):
+class CallRule(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """What to do when ``when`` holds. A ``when`` that raises does not hold; ConfigurationError for an async one.
 
     ``then``, before the call: ``go_on`` or ``fail_fast``. After it: ``ok`` (take the reply), ``retry`` (the same

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.messages import ContextMessage, Unit, UserMessage
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.request import HeadMarks, Piece, Request, Span, View
 from onrecord.record.entry import Entry
@@ -52,7 +53,7 @@ LOOK_BACK = 64
 """So many units are looked through for a place that can hold a mark."""
 
 
-class CacheMarks(Struct, frozen=True, kw_only=True):
+class CacheMarks(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Marks what the next request will begin with, for vendors that cache what is marked (`ModelCard.cache_marks`).
 
     Marked are the tools, the longest beginning of the system text that is worth it, and the conversation so far. A text

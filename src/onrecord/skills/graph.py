@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, digest
 from onrecord.models.classify import Classifier
@@ -34,6 +35,7 @@ __all__ = ("SkillGraph",)
 log = logging.getLogger("onrecord.skills")
 
 
+@declared
 class SkillGraph:
     """Skills with declared ways between them: where a turn begins, and what leads from one to the next.
 

@@ -12,6 +12,7 @@ from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.conversation.messages import Unit
+from onrecord.declared import Declared
 from onrecord.errors import ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.record.entry import Body
@@ -114,7 +115,7 @@ def _no_parameters() -> Mapping[str, Json]:
     return {"type": "object", "properties": {}}
 
 
-class _ToolHead(Struct, frozen=True):
+class _ToolHead(Struct, frozen=True, metaclass=Declared):
     id: str
     handler: Callable[..., Any]
     description: str = ""

@@ -9,6 +9,7 @@ from msgspec import Struct, structs
 
 from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.declared import declared
 from onrecord.errors import ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.record.kinds import Noted
@@ -88,6 +89,7 @@ def unique_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     return tuple(tools)
 
 
+@declared
 class StaticTools:
     """Always the same tools, as they were when it was made. Raises ToolInvalid."""
 
@@ -99,6 +101,7 @@ class StaticTools:
         return self._tools
 
 
+@declared
 def gated(inner: Toolset | Sequence[Tool], only_if: Callable[[str, OfferContext], bool]) -> Toolset:
     """The tools of ``inner`` for which ``only_if(id, ctx)`` holds in a round; asked anew each round.
 
@@ -109,6 +112,7 @@ def gated(inner: Toolset | Sequence[Tool], only_if: Callable[[str, OfferContext]
     return _Gated(_as_toolset(inner), only_if)
 
 
+@declared
 def prefixed(inner: Toolset | Sequence[Tool], prefix: str) -> Toolset:
     """The tools of ``inner`` with ``prefix`` before each id, so that two sources cannot collide. Raises ToolInvalid."""
     if not prefix:
