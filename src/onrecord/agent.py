@@ -12,6 +12,7 @@ from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Input, as_input
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Delta
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError, UsageError
 from onrecord.jsonio import Json, canonical, digest
 from onrecord.models.model import Model
@@ -47,6 +48,7 @@ _TEXT: Any = str
 _ANY: Any = object
 
 
+@declared
 class Agent(Generic[C, O]):
     """A conversational agent.
 

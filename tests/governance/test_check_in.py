@@ -9,7 +9,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Woke, expiry_key
-from onrecord.errors import ConfigurationError, ToolInvalid, UsageError
+from onrecord.errors import ConfigurationError, UsageError
 from onrecord.governance import CheckIn, NeedsCheckIn, Permissions, before_tool
 from onrecord.jsonio import Json
 from onrecord.testing import FakeEffects, ScriptedModel, call
@@ -215,8 +215,8 @@ def test_a12_a_check_in_without_a_tool_that_needs_one_is_refused() -> None:
 def test_a13_a_demand_that_is_none_is_refused_where_the_tool_is_made() -> None:
     """The screen is a part of the demand, so it cannot stand alone; a wrong demand is told (case A13)."""
     for wrong in ("sometimes", 3):
-        with pytest.raises(ToolInvalid, match="tool 'pay': a check-in is needed 'always' or"):
-            paying(NeedsCheckIn(wrong), [])  # type: ignore[arg-type] # the slip itself
+        with pytest.raises(ConfigurationError, match="when= of NeedsCheckIn is 'always' or a function"):
+            NeedsCheckIn(wrong)  # type: ignore[arg-type] # the slip itself
 
 
 @pytest.mark.parametrize(

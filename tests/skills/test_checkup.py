@@ -270,7 +270,6 @@ REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     (some("a", "b"), {"tree": TREE, "classify": Scorer()}, "so classify= says nothing"),
     (some("a", "b", "c"), {"tree": TREE}, "'c' is no leaf of the tree"),
     (some("a"), {"tree": TREE}, "the tree names 'b'"),
-    (some("a"), {"tree": Decide(lambda _: True, "a", 7)}, "a decision leads to a int"),  # type: ignore[arg-type] # no skill
     (some("a", "b", surface="tool_only"), {"tree": TREE}, "the tree leads to the skill"),
     (some("a"), {"graph": object()}, "beside a declaration of its own"),
     ([], {"graph": object()}, "a object is no graph"),

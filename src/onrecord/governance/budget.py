@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
 from onrecord.conversation.usage import Usage
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, FeatureFailed, LimitReached
 from onrecord.governance.ledger import LEDGER, Ledger, LimitHit, Per, Spent, Ticked, Unpaid, What
 from onrecord.models.model import ModelCard
@@ -34,7 +35,7 @@ LIMIT_HINT = "raise the limit of Budget, or begin anew"
 _NAMES: dict[What, str] = {"max_cost": "cost-budget", "max_tokens": "token-budget", "max_seconds": "time-budget"}
 
 
-class Limit(Struct, frozen=True, kw_only=True):
+class Limit(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """How much may be spent: US dollars, tokens (input and output), seconds since the take began. None: no limit."""
 
     usd: float | None = None
@@ -60,7 +61,7 @@ class Limit(Struct, frozen=True, kw_only=True):
 NO_LIMIT, NOTHING = Limit(), Spent()
 
 
-class _Limits(Struct, frozen=True):
+class _Limits(Struct, frozen=True, metaclass=Declared):
     turn: Limit = NO_LIMIT
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import ToolCall
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.governance.sequence import Ran, ran_in
 from onrecord.jsonio import Json
@@ -31,7 +32,7 @@ Then = Literal["allow", "deny", "ask", "halt"]
 Verdict = Allow[Any] | Deny | Ask
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class Policy(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """One line of a policy: which calls it is about, and what becomes of them.
 
     ``tools`` are ids or patterns (``files_*``), ``roles`` the roles it is about (empty: all), ``args`` values that the
@@ -90,7 +91,7 @@ Checker = Callable[[Asked], Verdict | Awaitable[Verdict]]
 Role = str | Callable[[Turn], str]
 
 
-class Permissions(Struct, frozen=True):
+class Permissions(Struct, frozen=True, metaclass=Declared):
     """What may be used at all. It decides before any rule, and again when a call goes on after a question.
 
     ``roles`` says per role which tools it may use, as ids or patterns; ``role`` which one acts, a name or a function of

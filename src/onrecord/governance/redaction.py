@@ -17,6 +17,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Wake
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.governance.worded_fields import worded_fields
 from onrecord.jsonio import UNREADABLE, Json, loads, writable
@@ -131,7 +132,7 @@ def _unescaped(text: str) -> str:
     return writable(_escape.sub(lambda found: chr(int(found[1], 16)), text))
 
 
-class Redaction(Struct, frozen=True, kw_only=True):
+class Redaction(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """What is taken out of entries on their way to watchers, logs, telemetry and exports. The record keeps all of it.
 
     ``patterns`` are regular expressions (or compiled ones): whatever matches in a text becomes ``word``. ``names`` are

@@ -5,12 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import fields
 
+from onrecord.declared import Declared
 from onrecord.errors import check_count
 
 __all__ = ("Limits",)
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class Limits(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """How much of a server reaches the model, and how much is read of it at all.
 
     ``tools`` are offered at most; a description has ``description`` characters, an input schema ``schema`` bytes of

@@ -12,6 +12,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError, MissingDependency
 from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.link import Link
@@ -31,6 +32,7 @@ _MEDIA: frozenset[Media] = frozenset({"image", "audio", "file"})
 Place = tuple[asyncio.AbstractEventLoop, SessionKey | None, Identity | None]
 
 
+@declared
 class McpTools:
     """The tools of the MCP server at ``source``, for ``tools=`` of an agent. ``name`` is yours, and goes on the record.
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ModelError, UsageError, check_count
 from onrecord.memory.optional_libraries import needed
 from onrecord.memory.ports import Embedder, Kept, Near, Shelf, Space, Vector, fingerprint
@@ -23,7 +24,7 @@ LOOKED_AT = 4
 """So many times as many as are shown are looked at, where age decides too."""
 
 
-class _Top(Struct, frozen=True):
+class _Top(Struct, frozen=True, metaclass=Declared):
     top: int = 3
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, UsageError, check_count
 from onrecord.jsonio import digest, loads, writable
 from onrecord.memory.ports import Kept, Shelf, Space
@@ -21,7 +22,7 @@ from onrecord.turn.turn import Turn
 __all__ = ("Extractor", "Fact", "Facts", "facts_in")
 
 
-class Fact(Struct, frozen=True):
+class Fact(Struct, frozen=True, metaclass=Declared):
     """Something about a person: a later fact ``about`` the same takes its place. A blank ``text`` takes it away."""
 
     about: str
@@ -75,7 +76,7 @@ def _asks(text: str, found: re.Match[str]) -> bool:
     return text[found.end() : found.end() + 1] == "?" or (bool(before) and before[-1].lower() in _ASKING)
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class Facts(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Facts about a person, one for each thing they are about; the newest ``most`` are kept, and all are shown.
 
     ``by`` is what finds them: ``"patterns"`` (`facts_in`), a function of the person's words, or ``"model"``, which is

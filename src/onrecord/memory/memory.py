@@ -13,6 +13,7 @@ from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import UserMessage
 from onrecord.conversation.short import clipped
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ModelError, StoreError, check_count
 from onrecord.jsonio import writable
 from onrecord.memory.framing import framed, recalled_message
@@ -48,7 +49,7 @@ class Recalled(Struct, frozen=True):
     texts: tuple[str, ...] = ()
 
 
-class _Kept(Struct, frozen=True):
+class _Kept(Struct, frozen=True, metaclass=Declared):
     shelf: Shelf
     strategies: Sequence[Strategy]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ModelError, check_count
 from onrecord.jsonio import Json
 from onrecord.memory.corpus import Corpus, Hit, Mode
@@ -38,7 +39,7 @@ LONGEST_ASKED = 4000
 """Characters of a question that are looked for."""
 
 
-class _From(Struct, frozen=True):
+class _From(Struct, frozen=True, metaclass=Declared):
     corpus: Corpus | CorpusOf
 
 

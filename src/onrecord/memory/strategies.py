@@ -10,6 +10,7 @@ from msgspec import Struct
 from onrecord.conversation.content import Text
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.messages import ContextMessage
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, check_count
 from onrecord.memory.ports import Kept, Shelf, Shown, Space, Vector
 from onrecord.models.model import Model
@@ -107,7 +108,7 @@ class Strategy(Protocol):
         ...
 
 
-class _Sized(Struct, frozen=True):
+class _Sized(Struct, frozen=True, metaclass=Declared):
     size: int = 10
 
 
@@ -129,7 +130,7 @@ class Recent(_Sized, frozen=True):
         return NOTHING
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class Summary(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """One summary of all that is older, and the last ``recent`` messages as they were.
 
     Once more than ``size`` messages are in no summary, all but the last ``recent`` of them are summed up together

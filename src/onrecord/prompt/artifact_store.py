@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.declared import declared
 from onrecord.errors import StoreError, check_count
 
 __all__ = (
@@ -92,6 +93,7 @@ class ArtifactStore(Protocol):
         ...
 
 
+@declared
 class MemoryArtifacts:
     """Artifacts in this process. The oldest are dropped once there are more than ``max_bytes`` or ``max_count``."""
 

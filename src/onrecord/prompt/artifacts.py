@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import ToolCall
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ToolInvalid, UsageError, check_count
 from onrecord.jsonio import Json, dumps
 from onrecord.prompt.artifact_entries import (
@@ -46,7 +47,7 @@ AS = ("text", "table", "chart", "download")
 # ---- the feature -----------------------------------------------------------------------------------------------------
 
 
-class _Inline(Struct, frozen=True):
+class _Inline(Struct, frozen=True, metaclass=Declared):
     max_inline_chars: int | None = 16_000
 
 

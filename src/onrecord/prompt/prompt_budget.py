@@ -6,6 +6,7 @@ import logging
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import check_count
 from onrecord.models.request import Request
 from onrecord.prompt.window.evicted import Pressure
@@ -21,7 +22,7 @@ LAST = SLOTS["request"]["CACHE"] - 1
 """Behind everybody who adds text."""
 
 
-class _Chars(Struct, frozen=True):
+class _Chars(Struct, frozen=True, metaclass=Declared):
     system: int
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import check_count
 from onrecord.models.request import Piece
 from onrecord.skills.cursor import Move
@@ -28,7 +29,7 @@ OF_CAUSE: Mapping[MoveCause, Strength] = {
 }  # fmt: skip
 
 
-class _Grace(Struct, frozen=True):
+class _Grace(Struct, frozen=True, metaclass=Declared):
     grace: int = 3
 
 

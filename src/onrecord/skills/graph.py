@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, digest
 from onrecord.models.classify import Classifier
@@ -36,6 +37,7 @@ __all__ = ("SkillGraph",)
 log = logging.getLogger("onrecord.skills")
 
 
+@declared
 class SkillGraph:
     """Skills with declared ways between them: where a turn begins, and what leads from one to the next.
 

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import check_count
 from onrecord.models.model import Model
 from onrecord.skills.cursor import Move
@@ -22,7 +23,7 @@ Strictness = Literal["assist", "guard", "rails"]
 Continuity = Literal["turn", "conversation"]
 
 
-class _EscalationHead(Struct, frozen=True):
+class _EscalationHead(Struct, frozen=True, metaclass=Declared):
     model: str | Model
 
 

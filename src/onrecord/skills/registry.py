@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
@@ -22,6 +23,7 @@ from onrecord.turn.turn import Turn
 __all__ = ("SkillRegistry", "Skills", "by_id", "check_tools", "model_of", "models_of", "offered_with")
 
 
+@declared
 class SkillRegistry:
     """A catalogue of skills that several agents share: ``Skills(registry)``.
 
@@ -131,6 +133,7 @@ def model_of(model: str | Model, skill: str) -> Model:
     return held
 
 
+@declared
 class Skills:
     """Skills that the model takes up by itself: ``features=[Skills(billing, refunds)]``.
 
@@ -178,6 +181,7 @@ class Skills:
         return in_use(turn, self.skills, None)
 
 
+@declared
 def offered_with(skill: str, inner: Toolset | Sequence[Tool]) -> Toolset:
     """The tools of ``inner`` in the rounds in which the skill with this id is in use: for tools of a server, say.
 

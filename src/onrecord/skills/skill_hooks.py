@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import Note, Round, ToolCall, UserMessage
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
 from onrecord.models.request import Piece, Request
 from onrecord.skills import skill_tools
-from onrecord.skills.conditions import check_condition, says_yes
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.procedure import Procedures
 from onrecord.skills.proposals import judge_proposal

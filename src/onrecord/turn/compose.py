@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from msgspec.structs import replace
 
+from onrecord.conditions import says_yes
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.messages import ContextMessage
 from onrecord.errors import FeatureFailed, ModelError, OnrecordError
@@ -68,19 +68,10 @@ def with_conditional(turn: Turn, pieces: tuple[Piece, ...], action: int, budget:
 def _holds(turn: Turn, instruction: Instruction) -> bool:
     """Whether a condition holds. One that raises does not, and the record says so."""
     try:
-        return instruction.only_if is None or _truth(instruction.only_if(turn))
+        return instruction.only_if is None or says_yes(instruction.only_if(turn))
     except Exception as error:  # noqa: BLE001 - a condition decides about its own text, not about the turn
         turn.note(Noted(by=instruction.name, text=f"only_if failed: {type(error).__name__}"))
         return False
-
-
-def _truth(held: object) -> bool:
-    """An answer that has to be awaited is none: as an object it would always be true."""
-    if isawaitable(held):
-        if iscoroutine(held):
-            held.close()
-        raise TypeError("only_if is a plain function")
-    return bool(held)
 
 
 def whole_view(turn: Turn) -> View:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
@@ -52,7 +53,7 @@ class Mounted(Struct, frozen=True, kw_only=True):
     hooks: Hooks
 
 
-class Bundle(Struct, frozen=True, kw_only=True):
+class Bundle(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """A named, versioned list of features, tools and instructions, flattened where it stands in the list.
 
     Name and version are on the record of every turn. What it brings and somebody else brought too is refused, naming
@@ -272,9 +273,11 @@ def register_tools(plan: Plan, tools: Iterable[tuple[Tool | Toolset, str]]) -> N
     for tool, side in tools:
         if not isinstance(tool, Tool):
             if not callable(getattr(tool, "tools", None)):
+                name = getattr(tool, "__name__", type(tool).__name__)
+                is_ours = (getattr(tool, "__module__", None) or "").startswith("onrecord.")
                 raise ToolInvalid(
-                    f"{getattr(tool, '__name__', type(tool).__name__)!r} in tools= is neither a tool nor a toolset",
-                    hint="decorate the function with @tool",
+                    f"{name!r} in tools= is neither a tool nor a toolset",
+                    hint=f"call it: tools=[{name}(...)]" if is_ours else "decorate the function with @tool",
                 )
             toolsets.append(tool)
             continue

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ModelError, check_count
 from onrecord.models.model import Model
 from onrecord.models.names import as_model, check_model
@@ -25,7 +26,7 @@ __all__ = ("Compaction",)
 SHORTENINGS: tuple[How, ...] = ("cut", "collapsed")
 
 
-class _Limit(Struct, frozen=True):
+class _Limit(Struct, frozen=True, metaclass=Declared):
     max_tokens: int
 
 

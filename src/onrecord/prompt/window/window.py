@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from onrecord.declared import Declared, declared
 from onrecord.errors import ConfigurationError, Unmeasurable, check_count
 from onrecord.models.model import Model
 from onrecord.models.names import as_model, check_model
@@ -27,7 +28,7 @@ MOST_STRETCHES = 50
 """How many stretches one request may remove: what stays may lie between very many of them."""
 
 
-class Window(Struct, frozen=True, kw_only=True):
+class Window(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Shows the newest part of a long conversation. Make one with `Window.last`, `Window.budget`, `Window.summarize`.
 
     A *unit* is a message, or a round with all its results, so a call and its result are never parted. The newest
@@ -47,15 +48,18 @@ class Window(Struct, frozen=True, kw_only=True):
     Raises ConfigurationError for numbers that make no sense, and for a summary by the agent's own model.
     """
 
+    _example: ClassVar[str] = "Window.last(12), Window.budget(100_000) or Window.summarize(100_000, model='...')"
+
     strategy: Strategy
     keep: int
     tokens: int = 0
     model: Model | str | None = None
     slack: int = 0
-    keep_last_tool_results: int = 2
+    keep_last_tool_results: int | Literal[False] = 2
 
     @classmethod
-    def last(cls, keep: int, *, slack: int = 0, keep_last_tool_results: int = 2) -> Window:
+    @declared
+    def last(cls, keep: int, *, slack: int = 0, keep_last_tool_results: int | Literal[False] = 2) -> Window:
         """Shows the newest ``keep`` units, and no model is asked.
 
         ``slack`` more may gather before anything leaves: the bytes that vendors cache then change once in so many
@@ -64,7 +68,8 @@ class Window(Struct, frozen=True, kw_only=True):
         return cls(strategy="last", keep=keep, slack=slack, keep_last_tool_results=keep_last_tool_results)
 
     @classmethod
-    def budget(cls, tokens: int, *, keep: int = 6, keep_last_tool_results: int = 2) -> Window:
+    @declared
+    def budget(cls, tokens: int, *, keep: int = 6, keep_last_tool_results: int | Literal[False] = 2) -> Window:
         """Drops the oldest once the provider counted more than so many input tokens for the request before.
 
         Counted, never guessed: `Unmeasurable` when the provider reports nothing. One that reported and stops is told
@@ -73,8 +78,9 @@ class Window(Struct, frozen=True, kw_only=True):
         return cls(strategy="budget", keep=keep, tokens=tokens, keep_last_tool_results=keep_last_tool_results)
 
     @classmethod
+    @declared
     def summarize(
-        cls, tokens: int, *, model: Model | str, keep: int = 6, keep_last_tool_results: int = 2
+        cls, tokens: int, *, model: Model | str, keep: int = 6, keep_last_tool_results: int | Literal[False] = 2
     ) -> Window:  # fmt: skip
         """As `budget`, but ``model``, another one than the agent's, sums up what leaves.
 
