@@ -38,7 +38,7 @@ def framed(tag: str, about: Mapping[str, str], text: str) -> str:
 
 
 def _attribute(value: str) -> str:
-    if not _special.search(value):
+    if value.isalnum() or not _special.search(value):
         return value.strip()
     flat = _blank.sub(" ", value).strip()
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

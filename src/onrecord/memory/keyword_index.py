@@ -53,7 +53,8 @@ class KeywordIndex:
             looked_at += len(numbers)
             for number, worth in zip(numbers, worths, strict=True):
                 scores[number] = scores.get(number, 0.0) + worth
-        return nlargest(k, scores.items(), key=lambda item: (item[1], -item[0]))
+        best = nlargest(k, ((score, -number) for number, score in scores.items()))
+        return [(-number, score) for score, number in best]
 
 
 def _commonness(held: tuple[Sequence[int], Sequence[float]]) -> int:
