@@ -186,8 +186,9 @@ class Budget(_Limits, frozen=True, kw_only=True):
         seconds, ledger = (turn.effects.now() - turn.now).total_seconds(), turn.state(LEDGER)
         per: Per
         for per, limit, sums in (("turn", self.turn, ledger.in_turn), ("session", self.session, ledger.in_session)):
-            for hit in limit.crossed(sums + more, seconds):
-                yield per, *hit
+            if limit is not NO_LIMIT:
+                for hit in limit.crossed(sums if more is NOTHING else sums + more, seconds):
+                    yield per, *hit
 
     def _spent_below(self, turn: Turn) -> Spent:
         """What sub-agents spent for calls that have not returned yet."""

@@ -39,30 +39,43 @@ LONGEST_LABEL = 60
 """Characters of what a fact is about."""
 
 _END = r"(?=[.,;!?\n]|\s+(?:and|but|e|mas|y|pero)\b|$)"
-_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (about, re.compile(rf"\b{words}\s+(?P<value>[^\n.,;!?]{{1,80}}?){_END}", re.IGNORECASE))
-    for about, words in (
-        ("name", r"(?:my name is|call me(?=\s+(?-i:[^a-z\s]))|meu nome é|me chamo|mi nombre es|me llamo)"),
-        ("home", r"(?:i live in|i'm based in|moro em|vivo em|vivo en)"),
-        ("work", r"(?:i work (?:at|for|as)|trabalho (?:na|no|em|como)|trabajo (?:en|como))"),
-        ("allergy", r"(?:i am allergic to|i'm allergic to|tenho alergia a|soy alérgic[oa] a)"),
-        ("preference", r"(?:i prefer|prefiro|prefiero)"),
+_PATTERNS: tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (about, re.compile(rf"\b{words}\s+(?P<value>[^\n.,;!?]{{1,80}}?){_END}", re.IGNORECASE), tuple(parts.split()))
+    for about, words, parts in (
+        (
+            "name", r"(?:my name is|call me(?=\s+(?-i:[^a-z\s]))|meu nome é|me chamo|mi nombre es|me llamo)",
+            "name call chamo nombre llamo",
+        ),
+        ("home", r"(?:i live in|i'm based in|moro em|vivo em|vivo en)", "live based moro vivo"),
+        ("work", r"(?:i work (?:at|for|as)|trabalho (?:na|no|em|como)|trabajo (?:en|como))", "work trabalho trabajo"),
+        ("allergy", r"(?:i am allergic to|i'm allergic to|tenho alergia a|soy alérgic[oa] a)", "allergic alergia"),
+        ("preference", r"(?:i prefer|prefiro|prefiero)", "prefer prefiro prefiero"),
     )
-)
+)  # fmt: skip
+"""What a fact is about, its phrases, and words of which an ASCII text must have one: few texts have any."""
+
 _ASKING = frozenset("do did should would could can if que qual o qué cuál dónde onde".split())
 """Words behind which somebody asks, or supposes."""
 
 _REMEMBER = re.compile(
     r"\b(?:remember that|lembre que|recuerda que)\s+(?P<value>[^\n]{1,200}?)(?=[.!?\n]|$)", re.IGNORECASE
 )
+_REMEMBERED = ("remember", "lembre", "recuerda")
 
 
 def facts_in(text: str) -> list[Fact]:
     """What a few fixed phrases say in English, Portuguese and Spanish: names, places, work, allergies, preferences,
     and what somebody asks to have remembered. It understands nothing, so it costs nothing.
     """
-    found = [Fact(about, value) for about, pattern in _PATTERNS for value in _values(pattern, text)]
-    return found + [Fact(f"note {digest(value.lower().encode())[:8]}", value) for value in _values(_REMEMBER, text)]
+    low = text.lower() if text.isascii() else ""  # beyond ASCII letters have more cases than two
+    found = [
+        Fact(about, value)
+        for about, pattern, parts in _PATTERNS
+        if not low or any(part in low for part in parts)
+        for value in _values(pattern, text)
+    ]
+    notes = () if low and not any(part in low for part in _REMEMBERED) else _values(_REMEMBER, text)
+    return found + [Fact(f"note {digest(value.lower().encode())[:8]}", value) for value in notes]
 
 
 def _values(pattern: re.Pattern[str], text: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from onrecord.conversation.required_text import required_text
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 
@@ -141,7 +142,7 @@ class StartIndex:
             if isinstance(part, Keywords) and (rare := _rarest(part, common)) is not None:
                 for word in rare:
                     self._by_word.setdefault(word, []).append(place)
-            elif isinstance(part, Pattern) and (text := required_text(part.regex)):
+            elif isinstance(part, Pattern) and (text := required_text(part.regex).lower()):
                 self._by_text.append((text, place))
             else:
                 self._always.append(place)
@@ -181,30 +182,3 @@ def _rarest(match: Keywords, common: Counter[str]) -> set[str] | None:
             return None
         rare.add(min(words, key=common.__getitem__))
     return rare
-
-
-def required_text(regex: str) -> str:
-    """A text in lower case that is in whatever the expression matches; empty where that is not plain to see."""
-    if not regex.isascii() or any(sign in regex for sign in "()[]|"):
-        return ""
-    runs, run, place = [""], "", 0
-    while place < len(regex):
-        letter = regex[place]
-        if letter == "\\":
-            place += 1
-            escaped = regex[place]
-            if escaped in "xuUN0123456789":
-                return ""  # a letter by its number, whose digits stand for themselves nowhere
-            if escaped.isalpha():  # a class or an edge: it says nothing about a letter
-                runs, run = [*runs, run], ""
-            else:
-                run += escaped
-        elif letter in "*?{":
-            runs, run = [*runs, run[:-1]], ""
-            place = regex.find("}", place) if letter == "{" and "}" in regex[place:] else place
-        elif letter in ".^$+":
-            runs, run = [*runs, run], ""
-        else:
-            run += letter
-        place += 1
-    return max((*runs, run), key=len).lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter, is_
 from typing import Any
 
 from msgspec.structs import replace
@@ -172,9 +173,9 @@ def _moved(turn: Turn, base: Request, before: Request, after: Request) -> Reques
 
 def _check_changes(hook: Mounted, before: Request, after: Request) -> None:
     """A feature changes its own pieces only, and the model only in the CHOOSE slot."""
-    for name in _FIXED:
-        if getattr(after, name) is not getattr(before, name):
-            raise FeatureFailed(hook.name, "request", f"it changed {name!r}, which is the loop's")
+    if not all(map(is_, _fixed(after), _fixed(before))):
+        name = next(name for name in _FIXED if getattr(after, name) is not getattr(before, name))
+        raise FeatureFailed(hook.name, "request", f"it changed {name!r}, which is the loop's")
     try:
         problem = _misfit(before, after)
     except Exception as error:
@@ -191,13 +192,16 @@ def _check_changes(hook: Mounted, before: Request, after: Request) -> None:
 
 
 _FIXED = ("purpose", "where", "conversation", "own", "carries", "scope", "wire")
+_fixed = attrgetter(*_FIXED)
 
 
 def _misfit(before: Request, after: Request) -> str:
     """What a hook left in a request that is not of its type, or points to where nothing is."""
     units = len(after.conversation.units)
-    if after.pieces is not before.pieces and not all(_is_piece(piece) for piece in after.pieces):
-        return "a piece that is none"
+    if after.pieces is not before.pieces:
+        known = set(map(id, before.pieces))
+        if not all(id(piece) in known or _is_piece(piece) for piece in after.pieces):
+            return "a piece that is none"
     if after.view is not before.view:
         spans: tuple[object, ...] = after.view.spans
         for span in spans:
