@@ -93,8 +93,14 @@ async def test_e65_a_halt_ends_the_turn_before_the_call() -> None:
 
 async def test_157_a_sequence_holds_what_ran() -> None:
     """Neither denied calls, nor unknown ones, nor those settled without running (case N157)."""
-    model = ScriptedModel([call("lookup")], [call("delete")], [call("nothing")], "Done.")
-    result = await turn(agent(model, Permissions(ROLES, "reader")))
+    policies = [
+        Policy(name="over", tools=("delete",), args={"all": True}, then="halt"), Policy(name="no", tools=("delete",)),
+    ]  # fmt: skip
+    script = [call("lookup")], [call("delete")], [call("nothing")], [call("delete", all=True), call("lookup")]
+    result = await turn(agent(ScriptedModel(*script), Permissions(policies=policies)))
+    assert results(result)[1:] == [
+        ("delete", "denied"), ("nothing", "absent"), ("delete", "denied"), ("lookup", "not_run"),
+    ]  # fmt: skip
     assert [one.name for one in ran(rounds_of(result))] == ["lookup"]
 
 

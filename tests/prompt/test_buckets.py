@@ -318,8 +318,9 @@ async def test_a_turn_goes_on_with_what_was_known_when_it_began() -> None:
     waits = await turn(agent, session="s")
     assert waits.session is not None
     answer = Answered(open_question(waits).key, approved=True)
-    await agent.turn(answer, session=unpack(pack(waits.session)), effects=FakeEffects())
+    done = await agent.turn(answer, session=unpack(pack(waits.session)), effects=FakeEffects())
     assert [read(r)["turn"] for r in model.requests] == [["[Context]\n- <lambda>: up"]] * 2
+    assert [len(bodies(result, ContextSnapshot)) for result in (waits, done)] == [1, 0]
 
 
 async def test_events_are_shown_with_the_context_too() -> None:

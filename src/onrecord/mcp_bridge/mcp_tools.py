@@ -113,8 +113,8 @@ class McpTools:
             link.refresh()
 
     async def leave(self, session: SessionKey, /) -> None:
-        """Closes the connections of a session and of sub-agents below it; one that is used, when it is used no more."""
-        await self._let_go(lambda held: held is not None and _is_below(held, session))
+        """Closes the connections of a session, its sub-agents' too; one that is used, when it is used no more."""
+        await self._let_go(lambda held: held == session)  # what is below a session is offered under its name
 
     async def aclose(self) -> None:
         """Closes every connection of this event loop; one that is used, when it is used no more."""
@@ -141,10 +141,6 @@ class McpTools:
 
 def _nowhere(noted: object) -> None:
     """A context that outlives its round files nothing."""
-
-
-def _is_below(held: SessionKey, session: SessionKey) -> bool:
-    return held.tenant == session.tenant and (held.id == session.id or held.id.startswith(f"{session.id}/"))
 
 
 def _is_positive(value: object) -> bool:

@@ -85,7 +85,12 @@ def strength_of(cause: MoveCause) -> Strength | None:
 
 
 def idle_after(standing: Standing, since: Renewal) -> int:
-    """For how many requests nothing renewed it, once the next is made. A request without a call says nothing."""
+    """For how many requests nothing renewed it, once the next is made. A request without a call says nothing.
+
+    One that is parked is not served, so it is idle no longer than it was: its card stays the same.
+    """
+    if standing.status == "parked":
+        return standing.idle
     if since.best is not None:
         return 0
     return standing.idle + 1 if standing.served and since.called else standing.idle

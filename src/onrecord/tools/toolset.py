@@ -35,8 +35,8 @@ def _nowhere(noted: Noted) -> None:
 class OfferContext(Struct, frozen=True, kw_only=True):
     """For which round tools are asked: ``active`` names the skills in use, ``data`` is the session's.
 
-    ``session`` is the session of the turn, for a sub-agent that of the turn above it. ``note`` files what a source has
-    to say about its tools, such as one that it leaves out: it goes on the record, and no model reads it.
+    ``session`` is the session of the turn, for a sub-agent that of the outermost turn above it. ``note`` files what a
+    source has to say about its tools, such as one that it leaves out: it goes on the record, and no model reads it.
     """
 
     turn: str

@@ -96,6 +96,14 @@ def base_request(
     )  # fmt: skip
 
 
+def _outermost(turn: Turn) -> SessionKey:
+    """The session that a turn belongs to in the end: what toolsets keep open is kept for that one, and left with it."""
+    while turn.above is not None:
+        turn = turn.above
+    key, parent = turn.session.key, turn.session.parent
+    return key if parent is None else SessionKey(parent, tenant=key.tenant)
+
+
 async def offered(
     turn: Turn, static: tuple[Offer, ...], number: int, *, allowed: tuple[str, ...] | None
 ) -> tuple[Offer, ...]:
@@ -103,10 +111,8 @@ async def offered(
     toolsets = turn.plan.toolsets
     if not toolsets or allowed == ():
         return static
-    key, above = turn.session.key, turn.session.parent
-    root = key if above is None else SessionKey(above, tenant=key.tenant)
     context = OfferContext(
-        turn=turn.id, round=number, session=root, note=turn.note,
+        turn=turn.id, round=number, session=_outermost(turn), note=turn.note,
         identity=turn.session.owner, context=turn.context, data=turn.working.data,
         active=frozenset().union(*(names(turn) for names in turn.plan.active)),
     )  # fmt: skip

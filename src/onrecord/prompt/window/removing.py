@@ -26,6 +26,9 @@ from onrecord.turn.warm import digest_ahead
 
 __all__ = ("Asked", "make_room", "shown", "standing")
 
+_BEFORE_IT_RUNS = ("before/", "checked/")
+"""How places begin where a call waits that has not run (`onrecord.turn.before_call`)."""
+
 LOOKED_AT = 200
 """How many rounds of what leaves are asked for the names of their tools, the newest first."""
 
@@ -203,7 +206,7 @@ async def _held(visit: _Visit, request: Request) -> dict[int, str]:
     if pending is not None:
         place = outline.place_of(units, f"{pending.turn}/u", size)
         if place is not None:
-            held[place] = "pending-check-in" if pending.place.startswith("before/") else "paused-tool"
+            held[place] = "pending-check-in" if pending.place.startswith(_BEFORE_IT_RUNS) else "paused-tool"
     for place in visit.pins:
         held.setdefault(place, "last-tool-result")
     for id, why in request.view.pins.items():
