@@ -28,6 +28,7 @@ pytestmark = pytest.mark.unit
 ROLES = {"reader": ["lookup"], "admin": ["lookup", "delete"]}
 WRONG: Any = "delete"
 HIDE: Any = "hide"
+ADMIN: Any = "admin"
 MISS = "[permission denied: the role 'reader' may not use 'delete']"
 
 
@@ -188,7 +189,7 @@ async def test_a_value_is_the_number_it_is_however_it_is_written(given: Any, run
 
 async def test_a_policy_may_halt_or_ask() -> None:
     """A halt says what it says, and the question goes to an approver."""
-    halted = await turn(agent(ScriptedModel([call("delete", all=True)]), Permissions(policies=POLICIES)))
+    halted = await turn(agent(ScriptedModel([call("delete", all=True)]), Permissions({}, "guest", policies=POLICIES)))
     halt = halt_of(halted.entries)
     assert halt is not None
     assert halt.told == "that is not done here"
@@ -333,6 +334,11 @@ def test_what_a_role_may_use_can_be_asked() -> None:
         (lambda: Permissions(policies=(WRONG,)), "a list of Policy"),
         (lambda: Policy(name="", tools=("a",)), "a name and a tuple of tools"),
         (lambda: Policy(name="p", tools=WRONG), "a name and a tuple of tools"),
+        (lambda: Policy(name="p", tools=("*",), roles=ADMIN), "roles of policy 'p' are a tuple"),
+        (
+            lambda: Permissions(policies=(Policy(name="p", tools=("*",), roles=("b",)),)),
+            "'p' is about roles, and nobody",
+        ),
         (lambda: Policy(name="p", tools=("delete",), then=HIDE), "cannot 'hide'"),
     ],
 )
