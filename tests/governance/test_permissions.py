@@ -155,7 +155,7 @@ async def test_who_acts_may_depend_on_the_turn(role: Any) -> None:
 async def test_only_the_record_says_which_role_is_not_known(given: Any, told: str) -> None:
     """Whoever looks for the slip finds the name and the roles there are."""
     model = ScriptedModel([call("delete")], "Done.")
-    result = await turn(agent(model, Permissions(ROLES, lambda turn: given)))
+    result = await turn(agent(model, Permissions(ROLES, lambda _: given)))
     assert data(result) == [{"rule": "role", "rationale": f"role= gave {told}; the roles are reader, admin"}]
     assert texts(model.requests[1]) == ["[permission denied: nobody is known to act in this turn]"]
 

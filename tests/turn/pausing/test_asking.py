@@ -213,7 +213,7 @@ async def test_a_coroutine_that_a_handler_returns_is_awaited() -> None:
     async def forgetting(args: Mapping[str, Json], ctx: ToolContext[Any]) -> object:
         return size(ctx)
 
-    for handler in (forgetting, lambda args, ctx: size(ctx)):
+    for handler in (forgetting, lambda _, ctx: size(ctx)):
         model = ScriptedModel([call("order")], "Ordered.")
         agent = Agent(model, tools=[tool("order", handler)])
         await answered(agent, await turn(agent), value="XL")
