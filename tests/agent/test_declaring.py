@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from msgspec import UnsetType
 
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, FeatureFailed, ToolInvalid
-from onrecord.governance import NeedsCheckIn
 from onrecord.governance.rules import after_tool, before_tool, on_input, on_output
 from onrecord.record.kinds import VerdictFiled
 from onrecord.testing import ScriptedModel, call
@@ -108,26 +106,6 @@ def test_a9_what_is_no_feature_is_refused(feature: Any) -> None:
     with pytest.raises(ConfigurationError, match="in features= is no feature") as refused:
         Agent(ScriptedModel(), features=[feature])
     assert refused.value.hint
-
-
-@pytest.mark.parametrize(
-    ("given", "hint"),
-    [
-        ({"features": [tool()]}, "tools="),
-        ({"features": ["Be brief."]}, "Instruction"),
-        ({"features": [Typed]}, r"Typed\(\.\.\.\)"),
-        ({"features": [plain]}, "@before_tool"),
-        ({"features": [NeedsCheckIn("always")]}, "traits="),
-        ({"tools": [plain]}, "@tool"),
-        ({"tools": [Typed()]}, "features="),
-        ({"tools": [Agent(ScriptedModel())]}, "as_tool"),
-    ],
-)
-def test_what_lies_in_the_wrong_list_is_told_where_it_belongs(given: dict[str, Any], hint: str) -> None:
-    """The traceback says it below the message."""
-    with pytest.raises(ConfigurationError, match=f"(?s)hint: .*{hint}") as refused:
-        Agent(ScriptedModel(), **given)
-    assert re.search(hint, refused.value.hint)
 
 
 def test_a7_a_hook_at_a_moment_that_does_not_exist_is_refused() -> None:
