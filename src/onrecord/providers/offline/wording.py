@@ -177,7 +177,7 @@ def language_of(texts: Iterable[str]) -> Language:
 
 
 def told_language(text: str) -> Language | None:
-    """The language whose small words a text uses most; None where that is not clear, or for the one letter of a yes."""
+    """The language whose small words a text uses most; None where that is not clear, as in the one letter of a yes."""
     spoken = [word.folded for word in words(text)]
     if len("".join(spoken)) < 2:
         return None
