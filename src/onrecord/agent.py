@@ -221,7 +221,10 @@ def _compiled(
             hint='for first steps write Agent("offline"); `onrecord models` says what else can be used here',
         )
     if not isinstance(instructions, str) and not callable(instructions):
-        raise ConfigurationError("instructions must be a text or a function of the turn")
+        raise ConfigurationError(
+            f"instructions must be a text or a function of the turn, not {type(instructions).__name__}",
+            hint="further texts are Instruction(...) in features=",
+        )
     spec = AgentSpec(
         name=name, tools=tuple(t for t in tools if isinstance(t, Tool)), output=output, rounds=rounds,
         brief=Brief(key="answer"), manifest={}, digest="", card=None if callable(chosen) else chosen.card,

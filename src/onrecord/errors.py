@@ -78,7 +78,10 @@ ErrorKind = Literal[
 
 
 class OnrecordError(Exception):
-    """Root of all errors of the library: ``code`` is stable across releases, ``hint`` says what to do."""
+    """Root of all errors of the library: ``code`` is stable across releases, ``hint`` says what to do.
+
+    A traceback shows the hint below the message.
+    """
 
     default_code: ClassVar[str] = "error"
 
@@ -86,6 +89,8 @@ class OnrecordError(Exception):
         super().__init__(message)
         self.code = code or self.default_code
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """An error comes back whole from another process, whatever its own constructor takes."""

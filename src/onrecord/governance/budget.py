@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,8 +45,10 @@ class Limit(Struct, frozen=True, kw_only=True, metaclass=Declared):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             given = getattr(self, name)
-            if given is not None and not (given >= 0 and math.isfinite(given)):
-                raise ConfigurationError(f"{name} of Limit is a number from 0 on, not {given}")
+            if given is None:
+                continue
+            if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given < math.inf:
+                raise ConfigurationError(f"{name} of Limit is a number from 0 on, not {given!r}")
 
     def crossed(self, spent: Spent, seconds: float) -> Iterator[tuple[What, float, float]]:
         """Which of its limits are crossed, with the limit and what is spent."""
@@ -93,6 +95,11 @@ class Budget(_Limits, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.then not in {"stop", "fail", "warn"}:
             raise ConfigurationError(f"a Budget cannot {self.then!r}", hint="then is 'stop', 'fail' or 'warn'")
+        for limit in cast("tuple[object, ...]", (self.turn, self.session)):
+            if not isinstance(limit, Limit):
+                raise ConfigurationError(
+                    f"a Budget takes a Limit, not {type(limit).__name__}", hint="Budget(turn=Limit(tokens=50_000))"
+                )
         if self._limits_usd and self.prices is None:
             raise ConfigurationError(
                 "a limit in dollars needs prices", hint='prices=Prices({"openai:gpt-5": Price(input=1.25, output=10)})'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
@@ -52,6 +53,10 @@ class Policy(Struct, frozen=True, kw_only=True, metaclass=Declared):
     def __post_init__(self) -> None:
         if not self.name or not self.tools or isinstance(cast(object, self.tools), str):
             raise ConfigurationError("a Policy has a name and a tuple of tools", hint='tools=("delete_*",)')
+        if isinstance(cast(object, self.roles), str):
+            raise ConfigurationError(
+                f"the roles of policy {self.name!r} are a tuple", hint=f"write roles=({self.roles!r},)"
+            )
         if self.then not in ("allow", "deny", "ask", "halt"):
             raise ConfigurationError(f"a Policy cannot {self.then!r}", hint="then is 'allow', 'deny', 'ask' or 'halt'")
 
@@ -124,6 +129,11 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
         if isinstance(self.role, str) and self.roles:
             self._known(self.role)
         for policy in self.policies:
+            if policy.roles and not self.role:
+                raise ConfigurationError(
+                    f"policy {policy.name!r} is about roles, and nobody says which one acts",
+                    hint="role= is a name, or def role(turn)",
+                )
             for role in policy.roles if self.roles else ():
                 self._known(role)
 
@@ -164,9 +174,13 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
         named += [(f"policy {policy.name!r}", one) for policy in self.policies for one in policy.tools]
         for owner, pattern in named:
             if not any(fnmatchcase(known, pattern) for known in (*tools, *self.actions)):
+                near = get_close_matches(pattern, tools, 1)
                 raise ConfigurationError(
-                    f"{owner} names {pattern!r}, which is no tool",
-                    hint=f"tools: {[*tools]}; actions of flows go into actions=",
+                    f"{owner} names {pattern!r}, which is no tool of this agent",
+                    hint=f"did you mean {near[0]!r}?"
+                    if near
+                    else f"its tools are {', '.join(tools) or 'none'}; those "
+                    "of a feature are there when it is mounted; actions of flows go into actions=",
                 )
 
     async def _hide(self, turn: Turn, request: Request) -> Request:
@@ -185,7 +199,11 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
         except BaseException as error:  # noqa: BLE001 - `_failed` lets through what ends the take; all else denies
             return _failed("role", error)
         if not isinstance(role, str) or (self.roles and role not in self.roles):
-            return _denied("nobody is known to act in this turn", "role", about=f"{type(role).__name__} is no role")
+            given = f"{role[:40]!r}" if isinstance(role, str) else f"a {type(role).__name__}"
+            about = (
+                f"role= gave {given}; the roles are {', '.join(self.roles)}" if self.roles else f"role= gave {given}"
+            )
+            return _denied("nobody is known to act in this turn", "role", about=about)
         return role
 
     async def _decide(self, turn: Turn, call: ToolCall) -> Verdict:

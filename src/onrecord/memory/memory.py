@@ -77,6 +77,11 @@ class Memory(_Kept, frozen=True, kw_only=True):
     keep_for: timedelta | None = None
 
     def __post_init__(self) -> None:
+        if not callable(getattr(self.shelf, "newest", None)):
+            raise ConfigurationError(
+                f"a memory is kept on a shelf, not in a {type(self.shelf).__name__}",
+                hint="PlainShelf(), or SqliteShelf(path) of onrecord.stores",
+            )
         given: object = self.strategies
         if not isinstance(given, Sequence):
             raise ConfigurationError(

@@ -111,7 +111,7 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
     started = now()
     try:
         if _is_async(tool.handler):
-            value = await tool.handler(own(call.args), context)
+            value = await settled(await tool.handler(own(call.args), context))
         else:
             value = await settled(await asyncio.to_thread(_in_thread, tool.handler, own(call.args), context))
     except BaseException as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NoReturn
 
-from onrecord.errors import FeatureFailed, ModelError, TurnError, UnsupportedThinkingError
+from onrecord.errors import FeatureFailed, ModelError, OnrecordError, TurnError, UnsupportedThinkingError
 from onrecord.jsonio import writable
 
 __all__ = ("ends_take", "fail", "failed_call", "raised", "told")
@@ -67,4 +67,6 @@ def fail(feature: str, moment: str, error: BaseException) -> NoReturn:
     if isinstance(error, (TurnError, UnsupportedThinkingError)) or ends_take(error):
         raise error
     hint = f"the cause of this error is what it raised: {raised(error)}"
+    if isinstance(error, OnrecordError) and error.hint:
+        hint = f"{hint}; {error.hint}"
     raise FeatureFailed(feature, moment, type(error).__name__, hint=hint) from error
