@@ -14,6 +14,7 @@ from onrecord.errors import ModelError, OutputInvalid, TurnError, UsageError
 from onrecord.jsonio import Json
 from onrecord.models.model import ModelCard
 from onrecord.session.codec import loads_session
+from onrecord.session.let_go import is_waiting
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.above import AskerGone
@@ -84,6 +85,9 @@ async def _run(plan: Plan, message: str, ctx: CallContext) -> ToolResult:
         )
     waiting = turn.paused_children.get(call)
     paused = None if waiting is None else loads_session(waiting)
+    if paused is not None and not await is_waiting(paused, turn.record):
+        turn.paused_children.pop(call)
+        return _failed(f"{agent.name} cannot go on: what it did was changed or erased while it waited for an answer")
     answer = None
     if paused is not None and paused.pending is not None and not _is_answered(turn, call):
         if f"{call}/private" not in turn.done:

@@ -336,6 +336,16 @@ def test_what_a_role_may_use_can_be_asked() -> None:
     assert some.allowed("delete", "")
 
 
+@pytest.mark.parametrize("pattern", ["delete", "del*", "delet?", "[d]elete", "*"])
+async def test_a_name_that_passes_as_one_of_a_tool_is_one(pattern: str) -> None:
+    """What is taken for a pattern when the agent is built is one when a call comes: no line is a lock that is open."""
+    ran: list[str] = []
+    model = ScriptedModel(call("delete"), "Done.")
+    denied = Permissions(policies=(Policy(name="p", tools=(pattern,)),))
+    result = await turn(agent(model, denied, ran=ran))
+    assert (results(result), ran, "delete" in offered(model)) == ([("delete", "denied")], [], False)
+
+
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
@@ -355,6 +365,7 @@ def test_what_a_role_may_use_can_be_asked() -> None:
             "'p' is about roles, and nobody",
         ),
         (lambda: Policy(name="p", tools=("delete",), then=HIDE), "cannot 'hide'"),
+        (lambda: Policy(name="p", tools=("delete",), roles=WRONG), "roles of a Policy are a tuple"),
     ],
 )
 def test_what_would_decide_nothing_is_refused(given: Any, problem: str) -> None:

@@ -24,7 +24,7 @@ from onrecord.governance import Redaction, after_tool, before_tool, on_input, on
 from onrecord.jsonio import loads
 from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.jsonl import EntryCodec
-from onrecord.record.kinds import ToolStarted, TurnInput, TurnPaused, VerdictFiled
+from onrecord.record.kinds import DataPatched, ToolStarted, TurnInput, TurnPaused, VerdictFiled
 from onrecord.record.leaving import leaving
 from onrecord.session import refold
 from onrecord.session.history import edit_result, import_messages
@@ -270,6 +270,49 @@ def test_json_that_was_cut_short_has_names_too(text: str, leaves: str) -> None:
     assert isinstance(body, TurnInput)
     assert isinstance(body.input, Said)
     assert body.input.content == leaves
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves"),
+    [
+        ("{'city': 'Rome', 'card': '4111 x'}", "{'city': 'Rome', 'card': '[x]'}"),
+        ("{'card': \"it's\", 'n': 1}", "{'card': '[x]', 'n': 1}"),
+        ("{'card': 4111, 'n': 1}", "{'card': '[x]', 'n': 1}"),
+        ("{'card': ['4111'], 'n': 1}", "{'card': '[x]'"),
+        ("Payment(card='41 11', euros=3)", "Payment(card=[x], euros=3)"),
+        ("pay?a=1&card=4111&b=2", "pay?a=1&card=[x]&b=2"),
+        ("CARD=4111\nCITY=Rome", "CARD=[x]\nCITY=Rome"),
+        ("city: Rome\n  card: 41 11\nn: 1", "city: Rome\n  card: [x]\nn: 1"),
+        ('Paid: {"card":"4111","n":1}', 'Paid: {"card":"[x]","n":1}'),
+        ("<pay><card kind='v'>4111</card></pay>", "<pay><card kind='v'>[x]</card></pay>"),
+        (r'"{\"card\":\"4111\"}"', r'"{\"card\":\"[x]\"}"'),
+        ("my card is lost, and postcard=nice", "my card is lost, and postcard=nice"),
+    ],
+)
+def test_values_behind_names_go_however_a_text_writes_them(text: str, leaves: str) -> None:
+    """A tool may return what `str` made of a value, a form or a header: that is not JSON, and as secret."""
+    assert _leaves(Redaction(names=["card"], word="[x]"), text) == leaves
+
+
+def test_numbers_and_names_of_json_have_patterns_too() -> None:
+    """An account may be a number, and an address the name that something stands under; code's own names stay."""
+    redaction = Redaction(patterns=[r"\b4111\d*\b", r"\w+@\w+"], word="[x]")
+    held = DataPatched(
+        patch={"ana@home": {"n": 41112, "f": 4111.5, "some": [41113, 5, True]}, "left": 4}, drop=("a@b",)
+    )
+    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    assert isinstance(body, DataPatched)
+    assert body.patch == {"[x]": {"n": "[x]", "f": "[x]", "some": ["[x]", 5, True]}, "left": 4}
+    assert _leaves(redaction, r'{"ana@home":"\u0041","n":41112}') == '{"[x]":"A","n":"[x]"}'
+
+
+def _leaves(redaction: Redaction, text: str) -> Any:
+    """A message as it leaves."""
+    held = TurnInput(input=Said(text), now=AT)
+    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    assert isinstance(body, TurnInput)
+    assert isinstance(body.input, Said)
+    return body.input.content
 
 
 @pytest.mark.parametrize(

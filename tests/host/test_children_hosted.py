@@ -119,7 +119,7 @@ async def test_a_newer_build_without_the_child_s_tool_cannot_answer(tmp_path: Pa
         assert (await host.answer("s", Answered(question.key, value="XL"))).text == "Done."
 
 
-async def test_a_message_that_drops_the_question_leaves_the_child_where_it_was() -> None:
+async def test_a_message_that_drops_the_question_closes_the_child_where_it_was() -> None:
     """Its session keeps what happened, and nobody can go on with it."""
 
     async def form(args: Any, ctx: Any) -> str:
@@ -130,11 +130,12 @@ async def test_a_message_that_drops_the_question_leaves_the_child_where_it_was()
     )
     async with hosted(agent) as host:
         assert (await host.turn("s", "Order")).status == "paused"
-        assert (await host.turn("s", "Never mind")).text == "Something else, then."
         (child,) = await below(host)
-        for input in (Answered(child.question.key, value="XL"), "hello"):
-            with pytest.raises(UsageError):
-                await host.turn(child.key, input)
+        assert (await host.turn("s", "Never mind")).text == "Something else, then."
+        assert (await host.turn(child.key, Answered(child.question.key, value="XL"))).status == "ignored"
+        (closed,) = await below(host)
+        (call,) = closed.conversation.messages[-1].rounds[0].calls
+        assert (closed.question, call.name, call.status) == (None, "order", "cancelled")
         held = await host.store.load("s")
         assert held is not None
         assert held.pending is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -36,10 +37,11 @@ Verdict = Allow[Any] | Deny | Ask
 class Policy(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """One line of a policy: which calls it is about, and what becomes of them.
 
-    ``tools`` are ids or patterns (``files_*``), ``roles`` the roles it is about (empty: all), ``args`` values that the
-    call's arguments must have, a tuple standing for any of several. ``then`` is ``allow``, ``deny``, ``ask`` a person,
-    or ``halt``: deny, and end the turn. ``reason`` is for the record, ``tell`` what the model reads of a denial, or
-    the person of a question. ``name`` stands on the record. ConfigurationError for a line that says nothing.
+    ``tools`` are ids or patterns (``files_*``, also with ``?`` and ``[ab]``), ``roles`` the roles it is about (empty:
+    all), ``args`` values that the call's arguments must have, a tuple standing for any of several. ``then`` is
+    ``allow``, ``deny``, ``ask`` a person, or ``halt``: deny, and end the turn. ``reason`` is for the record, ``tell``
+    what the model reads of a denial, or the person of a question. ``name`` stands on the record. ConfigurationError for
+    a line that says nothing.
     """
 
     name: str
@@ -173,7 +175,7 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
         named = [(f"role {role!r}", one) for role, ones in self.roles.items() for one in ones]
         named += [(f"policy {policy.name!r}", one) for policy in self.policies for one in policy.tools]
         for owner, pattern in named:
-            if not any(fnmatchcase(known, pattern) for known in (*tools, *self.actions)):
+            if not any(_is_among(known, (pattern,)) for known in (*tools, *self.actions)):
                 near = get_close_matches(pattern, tools, 1)
                 raise ConfigurationError(
                     f"{owner} names {pattern!r}, which is no tool of this agent",
@@ -265,7 +267,11 @@ def _failed(what: str, error: BaseException) -> Deny:
 
 
 def _is_among(tool: str, patterns: Collection[str]) -> bool:
-    return tool in patterns or any("*" in pattern and fnmatchcase(tool, pattern) for pattern in patterns)
+    """Whether one of them is this tool's id, or a pattern that it fits."""
+    return tool in patterns or any(_is_pattern(one) and fnmatchcase(tool, one) for one in patterns)
+
+
+_is_pattern = re.compile(r"[*?\[]").search
 
 
 def _equals(value: Json, wanted: Json | tuple[Json, ...]) -> bool:

@@ -14,6 +14,7 @@ from onrecord.declared import declared
 from onrecord.errors import ConfigurationError, DocumentInvalid, ModelError, UsageError
 from onrecord.jsonio import digest
 from onrecord.memory.documents import Document, Passage, passages_of
+from onrecord.memory.embedding import embedded_soon
 from onrecord.memory.keyword_index import KeywordIndex
 from onrecord.memory.optional_libraries import needed
 from onrecord.memory.ports import Embedder, VectorIndex, fingerprint
@@ -142,10 +143,16 @@ class Corpus:
             raise UsageError(f"mode={mode!r} compares vectors, and this corpus was made without an embedder")
         if vectors is None or not query.strip():
             return []
-        (vector,) = await self.embedder.embed([query], of="query")
-        if len(vector) != self.dims:
+        found = await embedded_soon(self.embedder, [query], of="query")
+        try:
+            (vector,) = found
+            numbers = len(vector)
+        except (TypeError, ValueError):
+            told = f"the embedder {self.embedder.name!r} gave something else than one vector for one text"
+            raise ModelError(told, kind="invalid") from None
+        if numbers != self.dims:
             raise UsageError(
-                f"the corpus has vectors of {self.fingerprint!r}, and the question's has {len(vector)} numbers",
+                f"the corpus has vectors of {self.fingerprint!r}, and the question's has {numbers} numbers",
                 code="embedder-mismatch", hint="make the corpus anew with the embedder that is asked now",
             )  # fmt: skip
         near = vectors.nearest(vector, top if mode == "vector" else max(top, DEPTH))

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ModelError, UsageError, check_count
+from onrecord.memory.embedding import embedded_soon
 from onrecord.memory.optional_libraries import needed
 from onrecord.memory.ports import Embedder, Kept, Near, Shelf, Space, Vector, fingerprint
 from onrecord.memory.strategies import NOTHING, Candidate, Heard, Learned, Recalling
@@ -101,7 +102,7 @@ class Episodes(_Top, frozen=True, kw_only=True):
 async def _vector(embedder: Embedder, text: str, *, of: Literal["query", "passage"]) -> tuple[Vector | None, str]:
     """The vector of a text; or None and a code, where the embedder failed or gave something else."""
     try:
-        matrix = matrix_of(await embedder.embed([text], of=of))
+        matrix = matrix_of(await embedded_soon(embedder, [text], of=of))
     except ModelError as error:
         return None, failed_call(error)
     except UsageError:

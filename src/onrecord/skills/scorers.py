@@ -43,7 +43,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
 class Scorer(Protocol):
     """Scores candidates for a message: higher fits better, at or under ``floor`` not at all.
 
-    ``categorical``: it picks one, so that its best is decisive by itself. What it raises counts as no judgement.
+    ``categorical``: it picks one, so that its best is decisive by itself. What it raises counts as no judgement, and
+    so does one that takes longer than 30 seconds, or than its ``within_s`` where it has such a number (None: no limit).
     """
 
     @property
@@ -113,8 +114,7 @@ def _angle(one: Sequence[float], other: Sequence[float]) -> float:
 class ByClassifier:
     """By a `Classifier`: its chances are the scores. Asked once per turn, also when the turn pauses and goes on.
 
-    What it cost is on the record (``skill.classified``). How long it may take is its own business; what it raises then
-    counts as no judgement.
+    What it cost is on the record (``skill.classified``). What it raises counts as no judgement.
     """
 
     def __init__(self, classifier: Classifier, *, floor: float | None = None, categorical: bool = False) -> None:
@@ -142,6 +142,7 @@ class ByModel:
     name = "by-model"
     floor: float | None = 0.0
     categorical = True
+    within_s: float | None = None  # models have limits of their own, and what one was asked is on the record
 
     def __init__(self, model: Model | None = None) -> None:
         self.model = model

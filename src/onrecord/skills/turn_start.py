@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,9 @@ from onrecord.turn.turn import Turn
 __all__ = ("RESERVED", "Closeness", "TurnStart")
 
 log = logging.getLogger("onrecord.skills")
+
+SCORING_S = 30.0
+"""How long a turn waits for a scorer that does not say so itself (``within_s``)."""
 
 STAY, NONE = "stay", "none"
 RESERVED = frozenset({STAY, NONE})
@@ -97,7 +101,8 @@ class TurnStart(Struct, frozen=True, kw_only=True):
         if self.scorer is None or not message:
             return ""
         try:
-            got = await self.scorer.score(turn, message, asked)
+            async with asyncio.timeout(getattr(self.scorer, "within_s", SCORING_S)):
+                got = await self.scorer.score(turn, message, asked)
             return {c.skill: float(got[c.skill]) for c in asked if c.skill in got}
         except BaseException as error:
             if ends_take(error):
