@@ -87,7 +87,9 @@ async def _run(plan: Plan, message: str, ctx: CallContext) -> ToolResult:
     paused = None if waiting is None else loads_session(waiting)
     if paused is not None and not await is_waiting(paused, turn.record):
         turn.paused_children.pop(call)
-        return _failed(f"{agent.name} cannot go on: what it did was changed or erased while it waited for an answer")
+        return _failed(
+            f"{plan.spec.name} cannot go on: what it did was changed or erased while it waited for an answer"
+        )
     answer = None
     if paused is not None and paused.pending is not None and not _is_answered(turn, call):
         if f"{call}/private" not in turn.done:
