@@ -335,6 +335,25 @@ async def test_151_a_function_may_name_its_model() -> None:
     assert (await turn(agent, "hello")).text
 
 
+async def test_151_a_turn_that_waited_goes_on_with_what_was_chosen() -> None:
+    """In another process: neither function is asked again, where the model was given by its name (case 151)."""
+    from onrecord.conversation.inputs import Ask
+    from onrecord.record.kinds import Noted
+    from tests.turn.acting import bodies
+    from tests.turn.pausing.asking import answered
+
+    async def sure(turn: Turn, made: Any) -> Any:
+        return made if turn.resumed is not None else Ask("Sure?")
+
+    names, told = iter(["offline", "local:none"]), iter(["Be kind.", "Be as brief as can be."])
+    sure_of = Named("sure", Hooks(on_reply=sure))
+    agent: Agent[Any, Any] = Agent(lambda _: next(names), instructions=lambda _: next(told), features=[sure_of])
+    paused = await turn(agent, "hello")
+    done = await answered(agent, paused, approved=True)
+    (chosen,), (kept,) = bodies(paused, Noted), bodies(done, Noted)
+    assert kept.about == chosen.about == {"model": "offline:rules", "instructions": "8 characters"}
+
+
 async def test_151_fixed_ones_file_nothing() -> None:
     """What is known from the declaration is in the manifest (case 151: returns nothing, key absent)."""
     from onrecord.record.kinds import Noted

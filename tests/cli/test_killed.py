@@ -228,14 +228,19 @@ def test_the_demo_is_killed_after_every_line_and_books_one_room(folder: Path, ex
     assert started("record", "verify", folder / "t.db").code == 0
 
 
-def test_a_paused_question_comes_back_and_an_accepted_answer_is_not_asked_for_again(folder: Path) -> None:
-    """Killed at the question, the next start asks it; killed once it was answered, the next start goes on."""
+def killed_at_its_question(folder: Path) -> None:
+    """A chat that asked a person, and was ended before anybody answered."""
     with Person(*command("chat", "cli_asking.py", "--store", "t.db"), folder=folder) as person:
         person.sees("> ")
         person.types("book it")
         person.sees("answer> ")
         person.process.kill()
         person.leaves()
+
+
+def test_a_paused_question_comes_back_and_an_accepted_answer_is_not_asked_for_again(folder: Path) -> None:
+    """Killed at the question, the next start asks it; killed once it was answered, the next start goes on."""
+    killed_at_its_question(folder)
     session = stored(folder / "t.db")
     assert session is not None
     assert session.question is not None
@@ -257,12 +262,7 @@ def test_a_paused_question_comes_back_and_an_accepted_answer_is_not_asked_for_ag
 
 def test_a_question_of_a_killed_chat_is_answered_in_a_new_one(folder: Path) -> None:
     """Typed by a person who first says neither yes nor no; the call runs once, and the record says who asked."""
-    with Person(*command("chat", "cli_asking.py", "--store", "t.db"), folder=folder) as person:
-        person.sees("> ")
-        person.types("book it")
-        person.sees("answer> ")
-        person.process.kill()
-        person.leaves()
+    killed_at_its_question(folder)
     with Person(*command("chat", "cli_asking.py", "--store", "t.db"), folder=folder) as person:
         person.sees(r"asked by careful")
         person.sees("answer> ")

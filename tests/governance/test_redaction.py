@@ -15,18 +15,24 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.content import Image, Text
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Input, Said
+from onrecord.conversation.messages import Round
+from onrecord.conversation.transcript import messages_from
 from onrecord.errors import ConfigurationError, FeatureConflict, MessageDenied
 from onrecord.governance import Redaction, after_tool, before_tool, on_input, on_output
 from onrecord.jsonio import loads
 from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.jsonl import EntryCodec
-from onrecord.record.kinds import ToolStarted, TurnInput, TurnPaused, VerdictFiled
+from onrecord.record.kinds import DataPatched, ToolStarted, TurnInput, TurnPaused, VerdictFiled
 from onrecord.record.leaving import leaving
 from onrecord.session import refold
+from onrecord.session.history import edit_result, import_messages
+from onrecord.session.session import Session
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.moments import ALLOW, Allow, Answer, Deny, Returned, Watch
 from onrecord.turn.turn import Turn
+from tests.prompt.windows import looked
 from tests.turn.acting import Result, bodies, kinds, tool, turn
 from tests.turn.pausing.asking import answered, asks, sizes
 
@@ -161,6 +167,23 @@ async def test_what_is_redacted_still_folds() -> None:
     assert [m.id for m in told.conversation.messages] == [m.id for m in done.session.conversation.messages]
 
 
+async def test_a_history_that_was_changed_by_hand_is_redacted_and_still_folds() -> None:
+    """What was imported, and a result that was put in the place of another: their values are JSON of types of ours."""
+    redaction = Redaction(patterns=["canary"], names=["card"])
+    held: list[dict[str, Any]] = [{"role": "user", "content": "canary"}, *looked("c1", '{"card": "4111"}')]
+    messages = messages_from([*held, {"role": "assistant", "content": "ok"}])
+    first = import_messages(Session(key=SessionKey("s")), messages, by="t", at=AT)
+    round_ = next(unit for unit in first.session.conversation.units if isinstance(unit, Round))
+    message = first.session.conversation.messages[-1].id
+    second = edit_result(first.session, message, round_.calls[0].id, (Text("a canary"),), by="t", at=AT)
+    entries = [*first.entries, *second.entries]
+    left = [redaction(entry) for entry in entries]
+    assert all(word in text_of(entries) for word in ("canary", "4111"))
+    assert not any(word in text_of(left) for word in ("canary", "4111"))
+    told = refold(SessionKey("s"), left, digest_key=second.session.digest_key)
+    assert [m.id for m in told.conversation.messages] == [m.id for m in second.session.conversation.messages]
+
+
 async def test_what_need_not_change_is_the_same_entry() -> None:
     """Nothing is copied for nothing."""
     redaction = Redaction(patterns=["canary"], media=True)
@@ -247,6 +270,49 @@ def test_json_that_was_cut_short_has_names_too(text: str, leaves: str) -> None:
     assert isinstance(body, TurnInput)
     assert isinstance(body.input, Said)
     assert body.input.content == leaves
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves"),
+    [
+        ("{'city': 'Rome', 'card': '4111 x'}", "{'city': 'Rome', 'card': '[x]'}"),
+        ("{'card': \"it's\", 'n': 1}", "{'card': '[x]', 'n': 1}"),
+        ("{'card': 4111, 'n': 1}", "{'card': '[x]', 'n': 1}"),
+        ("{'card': ['4111'], 'n': 1}", "{'card': '[x]'"),
+        ("Payment(card='41 11', euros=3)", "Payment(card=[x], euros=3)"),
+        ("pay?a=1&card=4111&b=2", "pay?a=1&card=[x]&b=2"),
+        ("CARD=4111\nCITY=Rome", "CARD=[x]\nCITY=Rome"),
+        ("city: Rome\n  card: 41 11\nn: 1", "city: Rome\n  card: [x]\nn: 1"),
+        ('Paid: {"card":"4111","n":1}', 'Paid: {"card":"[x]","n":1}'),
+        ("<pay><card kind='v'>4111</card></pay>", "<pay><card kind='v'>[x]</card></pay>"),
+        (r'"{\"card\":\"4111\"}"', r'"{\"card\":\"[x]\"}"'),
+        ("my card is lost, and postcard=nice", "my card is lost, and postcard=nice"),
+    ],
+)
+def test_values_behind_names_go_however_a_text_writes_them(text: str, leaves: str) -> None:
+    """A tool may return what `str` made of a value, a form or a header: that is not JSON, and as secret."""
+    assert _leaves(Redaction(names=["card"], word="[x]"), text) == leaves
+
+
+def test_numbers_and_names_of_json_have_patterns_too() -> None:
+    """An account may be a number, and an address the name that something stands under; code's own names stay."""
+    redaction = Redaction(patterns=[r"\b4111\d*\b", r"\w+@\w+"], word="[x]")
+    held = DataPatched(
+        patch={"ana@home": {"n": 41112, "f": 4111.5, "some": [41113, 5, True]}, "left": 4}, drop=("a@b",)
+    )
+    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    assert isinstance(body, DataPatched)
+    assert body.patch == {"[x]": {"n": "[x]", "f": "[x]", "some": ["[x]", 5, True]}, "left": 4}
+    assert _leaves(redaction, r'{"ana@home":"\u0041","n":41112}') == '{"[x]":"A","n":"[x]"}'
+
+
+def _leaves(redaction: Redaction, text: str) -> Any:
+    """A message as it leaves."""
+    held = TurnInput(input=Said(text), now=AT)
+    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    assert isinstance(body, TurnInput)
+    assert isinstance(body.input, Said)
+    return body.input.content
 
 
 @pytest.mark.parametrize(

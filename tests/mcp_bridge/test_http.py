@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from onrecord.agent import Agent
 from onrecord.conversation.content import Image
 from onrecord.conversation.identity import Identity
 from onrecord.mcp_bridge import Http, Limits, McpTools
+from onrecord.models.model import ModelCard
+from onrecord.prompt import Media
 from onrecord.session.session import Session
-from onrecord.testing import call
+from onrecord.testing import ScriptedModel, call
 from onrecord.tools.toolset import OfferContext
 from tests.mcp_bridge.serving import asked, notes, serving
 from tests.turn.acting import read, results, texts
@@ -80,6 +83,21 @@ async def test_tools_of_a_server_at_an_address(running: tuple[Seen, str]) -> Non
         again, _ = await asked(tools, call("degrees", city="Faro"), "done")
         assert (results(again), notes(again)) == ([("degrees", "returned")], [])
     assert [t for t in asyncio.all_tasks() if "onrecord" in repr(t)] == []
+
+
+@pytest.mark.parametrize(("features", "kept"), [((), []), ((Media(),), ["image/png"])], ids=["alone", "with Media"])
+async def test_a_picture_does_not_end_the_talk_of_a_model_that_takes_none(
+    running: tuple[Seen, str], features: Any, kept: list[str]
+) -> None:
+    """What stands in the conversation stands in every later request: it is told in words, unless `Media` decides."""
+    _, address = running
+    async with tools_at(address) as tools:
+        blind = ModelCard(provider="openai-compatible", model="blind", protocol="openai-chat", images=False)
+        model = ScriptedModel(call("sky"), "done", card=blind)
+        result = await Agent(model, tools=[tools], features=features).turn("hi", session="s")
+        assert result.session is not None
+        assert (results(result), pictures(result.session)) == ([("sky", "returned")], kept)
+        assert ("left out]" in str(texts(model.requests[1]))) is (kept == [])
 
 
 def pictures(session: Session) -> list[str]:

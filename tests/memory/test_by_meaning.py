@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, ModelError
-from onrecord.memory import Episodes, HashingEmbedder, Memory, PlainShelf
+from onrecord.memory import Episodes, HashingEmbedder, Memory, PlainShelf, embedding
 from onrecord.record.kinds import Noted
 from onrecord.testing import ScriptedModel
 from tests.memory.remembering import recalled_in, session, shown_data, told
@@ -21,16 +22,21 @@ MEANINGS = (("cat", "feline", "kitten"), ("car", "lorry", "van"), ("rain", "weat
 
 
 class Senses:
-    """An embedder that knows a few synonyms. ``fails`` makes it a service that is down."""
+    """An embedder that knows a few synonyms. ``fails`` is what it raises; one that ``hangs`` never answers."""
 
-    def __init__(self, name: str = "senses", *, width: int = 3, fails: bool = False, gives: Any = None) -> None:
-        self.name, self.width, self.fails, self.gives = name, width, fails, gives
+    def __init__(
+        self, name: str = "senses", *, width: int = 3, fails: Exception | None = None, gives: Any = None,
+        hangs: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.width, self.fails, self.gives, self.hangs = name, width, fails, gives, hangs
         self.asked: list[tuple[str, str]] = []
 
     async def embed(self, texts: Sequence[str], /, *, of: str) -> Any:
         self.asked += [(of, text) for text in texts]
-        if self.fails:
-            raise ModelError("busy", kind="rate")
+        if self.fails is not None:
+            raise self.fails
+        if self.hangs:
+            await asyncio.Event().wait()
         if self.gives is not None:
             return self.gives
         rows = [[float(any(w in text for w in words)) for words in MEANINGS] for text in texts]
@@ -90,16 +96,22 @@ async def test_vectors_of_another_embedder_are_not_compared(other: Senses) -> No
 @pytest.mark.parametrize(
     ("broken", "code"),
     [
-        (Senses(fails=True), "model-rate"),
+        (Senses(fails=ModelError("busy", kind="rate")), "model-rate"),
+        (Senses(fails=ConnectionError("secret")), "model-unknown"),
+        (Senses(hangs=True), "model-timeout"),
         (Senses(gives=[]), "embedder-invalid"),
         (Senses(gives=[[float("nan")] * 3]), "embedder-invalid"),
         (Senses(gives=[[1.0], [1.0]]), "embedder-invalid"),
         (Senses(gives=[[]]), "embedder-invalid"),
     ],
-    ids=["down", "none", "not numbers", "too many", "empty"],
+    ids=["down", "raises", "hangs", "none", "not numbers", "too many", "empty"],
 )
-async def test_an_embedder_that_fails_costs_the_meaning_and_not_the_words(broken: Senses, code: str) -> None:
+async def test_an_embedder_that_fails_costs_the_meaning_and_not_the_words(
+    broken: Senses, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The turn goes on, what is said is kept, and the record says what was missed."""
+    if broken.hangs:
+        monkeypatch.setattr(embedding, "EMBEDDING_S", 0.0)
     (agent,), (model,) = agents(broken)
     first = await told(agent, "my feline sleeps", session("one"))
     assert [e.body.text for e in first.entries if isinstance(e.body, Noted)] == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -11,7 +12,18 @@ from onrecord.agent import Agent
 from onrecord.conversation.content import Citation
 from onrecord.conversation.inputs import Happened
 from onrecord.errors import ConfigurationError, FeatureFailed, ModelError
-from onrecord.memory import Corpus, Document, HashingEmbedder, PlainShelf, Retrieve, Served, by_heading, cited, served
+from onrecord.memory import (
+    Corpus,
+    Document,
+    HashingEmbedder,
+    PlainShelf,
+    Retrieve,
+    Served,
+    by_heading,
+    cited,
+    embedding,
+    served,
+)
 from onrecord.memory.loaders import markdown_document
 from onrecord.memory.memory import Memory
 from onrecord.memory.ports import Space
@@ -173,19 +185,38 @@ async def test_what_does_not_fit_is_left_out_and_named() -> None:
 
 
 @pytest.mark.parametrize("mode", [None, "vector"])
-async def test_an_embedder_that_fails_leaves_words(mode: Any) -> None:
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        (ModelError("busy", kind="rate"), "model-rate"),
+        (OSError("secret"), "model-unknown"),
+        ("hangs", "model-timeout"),
+        ([], "model-invalid"),
+        (None, "model-invalid"),
+    ],
+    ids=["down", "raises", "hangs", "none", "nothing"],
+)
+async def test_an_embedder_that_fails_leaves_words(
+    mode: Any, given: Any, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The turn goes on, and the record says what was missed; with vectors alone there is nothing."""
 
     class Failing(HashingEmbedder, frozen=True):
         async def embed(self, texts: Sequence[str], /, *, of: Literal["query", "passage"]) -> Any:
-            if of == "query":
-                raise ModelError("busy", kind="rate")
-            return await HashingEmbedder.embed(self, texts, of=of)
+            if of == "passage":
+                return await HashingEmbedder.embed(self, texts, of=of)
+            if isinstance(given, Exception):
+                raise given
+            if given == "hangs":
+                await asyncio.Event().wait()
+            return given
 
+    if given == "hangs":
+        monkeypatch.setattr(embedding, "EMBEDDING_S", 0.0)
     corpus = await corpus_of(embedder=Failing())
     result, data = await asked("dogs", Retrieve(corpus, mode=mode))
     (recalled,) = recalled_in(result)
-    assert (recalled.missed, recalled.embedder, len(data)) == ("model-rate", "", int(mode is None))
+    assert (recalled.missed, recalled.embedder, len(data)) == (code, "", int(mode is None))
 
 
 async def test_memory_and_documents_stand_beside_each_other() -> None:

@@ -21,8 +21,9 @@ from onrecord.skills import (
     Route,
     SkillGraph,
     Start,
+    turn_start,
 )
-from onrecord.skills.skill_kinds import SkillMoved, TurnRouted
+from onrecord.skills.skill_entries import SkillMoved, TurnRouted
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from tests.skills.knowing import answering, descriptions, pick, skill, systems
 from tests.turn.acting import Result, bodies, tool, turn
@@ -261,6 +262,18 @@ class Waiting:
     async def score(self, turn: Any, message: str, candidates: Any, /) -> Any:
         self.asked.set()
         await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("says", [True, False])
+async def test_a_scorer_that_never_answers_is_none(says: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has half a minute, or as long as it says itself; then the turn goes on, and the record says why."""
+    scorer: Any = Waiting()
+    if says:
+        scorer.within_s = 0.0
+    else:
+        monkeypatch.setattr(turn_start, "SCORING_S", 0.0)
+    _, result = await answering("done", features=[graph(scorer)])
+    assert (result.text, routed(result).by, routed(result).failed) == ("done", "menu", "TimeoutError")
 
 
 async def test_a_cancelled_turn_is_not_a_failed_scorer() -> None:

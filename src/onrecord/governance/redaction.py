@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from datetime import datetime
+from functools import cache, cached_property
 from typing import Any, Literal, cast, get_args, get_origin
 
 import msgspec
@@ -17,8 +18,11 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Wake
+from onrecord.conversation.required_text import required_text
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
-from onrecord.governance.wordless import worded_fields
+from onrecord.governance.named_values import without_named
+from onrecord.governance.worded_fields import worded_fields
 from onrecord.jsonio import UNREADABLE, Json, loads, writable
 from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.kinds import (
@@ -67,11 +71,18 @@ OF_ITS_OWN: Mapping[type[Struct], frozenset[str]] = {
 OF_HISTORY: Mapping[str, Any] = {"import": tuple[Message, ...], "edit": tuple[Part, ...], "erase": Kept}
 """What the value of a change of history is, by its op."""
 
+KEYED = frozenset({"done", "children", "used", "uses", "slots"})
+"""Fields whose names are keys and ids, and not what somebody wrote."""
+
+NUMBERS = frozenset({int, float})
+
 MANIFESTED = (TurnOpened, TurnResumed)
 MOST_MANIFESTS = 64
 
 _MANIFESTS: dict[tuple[int, int], tuple[object, Mapping[str, Any], Mapping[str, Any]]] = {}
 _encode = msgspec.json.encode
+_PLAIN = frozenset({int, float, bool, type(None), datetime})
+"""Types of values that hold no words."""
 
 
 @cache
@@ -99,17 +110,6 @@ def _looked_at(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
     return tuple((name, name in fixed) for name in worded_fields(kind, _fixed) if name not in apart)
 
 
-@cache
-def _members(names: frozenset[str]) -> re.Pattern[str]:
-    """JSON members of these names in a text that is no whole JSON, with their values.
-
-    A string or a number goes alone; an object or a list goes with all that follows, since nobody knows where it ends.
-    """
-    named = "|".join(re.escape(name) for name in sorted(names))
-    value = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[{].*|[^\s",\]}]+'
-    return re.compile(rf'("(?:{named})"\s*:\s*)(?:{value})', re.IGNORECASE | re.DOTALL)
-
-
 _DIGEST = re.compile(r"[0-9a-f]{24}(?=/|\Z)")
 
 
@@ -131,14 +131,16 @@ def _unescaped(text: str) -> str:
     return writable(_escape.sub(lambda found: chr(int(found[1], 16)), text))
 
 
-class Redaction(Struct, frozen=True, kw_only=True):
+class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared):
     """What is taken out of entries on their way to watchers, logs, telemetry and exports. The record keeps all of it.
 
-    ``patterns`` are regular expressions (or compiled ones): whatever matches in a text becomes ``word``. ``names`` are
-    names of JSON members (``"card"``) whose values become ``word``, wherever they stand: in arguments, results, data,
-    payloads. ``texts=False`` takes out every text of people, models and tools, and leaves structure, names and counts.
-    ``media=False`` (the default) leaves pictures, sounds and files without their bytes. The texts that verdicts keep
-    never leave, whatever is set here. Names and ids stay, so that entries fit together.
+    ``patterns`` are regular expressions (or compiled ones): whatever matches in a text becomes ``word``, and so does
+    what matches in numbers and names of JSON, such as an address that something is listed under. ``names`` are names of
+    JSON members (``"card"``) whose values become ``word``, wherever they stand: in arguments, results, data, payloads,
+    and in texts that write them as code, forms, headers or XML do. ``texts=False`` takes out every text of people,
+    models and tools, and leaves structure, names and counts. ``media=False`` (the default) leaves pictures, sounds and
+    files without their bytes. The texts that verdicts keep never leave, whatever is set here. Ids and names that code
+    gave stay, so that entries fit together.
 
     As a feature it stands before every watcher of the agent. It can be called with an entry, for exports:
     ``codec.lines(map(redaction, entries))``. What it cannot redact is not shown. ConfigurationError for what takes
@@ -187,15 +189,21 @@ class Redaction(Struct, frozen=True, kw_only=True):
         """A text as it may leave."""
         if not self.texts:
             return self.word if text else text
-        pattern: Any
-        for pattern in self.patterns:
-            text = pattern.sub(self._word, text)
+        for required, pattern in self._searched:
+            if required in text:
+                text = pattern.sub(self._word, text)
         return text
+
+    @cached_property
+    def _searched(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        """The patterns, each with a text without which it need not be tried."""
+        patterns = cast("tuple[re.Pattern[str], ...]", self.patterns)
+        return tuple((required_text(one.pattern) if one.flags == re.UNICODE else "", one) for one in patterns)
 
     def _unknown(self, body: UnknownBody) -> UnknownBody:
         """A body that nothing here declares: all of it is looked at, but for what kind it is."""
         told = {name: held for name, held in loads(bytes(body.raw)).items() if name != "kind"}
-        new = self._mapping(told)
+        new = self._mapping(told, keys=False)
         return body if new is told else with_(body, raw=Raw(_encode({"kind": body.was, **new})))
 
     def _manifest(self, held: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -206,52 +214,60 @@ class Redaction(Struct, frozen=True, kw_only=True):
             if len(_MANIFESTS) >= MOST_MANIFESTS:
                 _MANIFESTS.clear()
             # What the key names by id is kept with it, so that no id can come to mean something else.
-            seen = _MANIFESTS[key] = (self, held, self._mapping(held))
+            seen = _MANIFESTS[key] = (self, held, self._declared(held))
         return seen[2]
 
-    @property
-    def _members(self) -> re.Pattern[str]:
-        return _members(cast("frozenset[str]", self.names))
+    def _named(self, text: str) -> str:
+        """A text that is no JSON, without the values behind names."""
+        return without_named(text, cast("frozenset[str]", self.names), self._member) if self.names else text
 
     def _member(self, found: re.Match[str]) -> str:
-        return f'{found[1]}"{self.word}"'
+        quote = found[1].lstrip()[:1]
+        return f"{found[1]}{quote}{self.word}{quote}" if quote in ("'", '"') else f"{found[1]}{self.word}"
 
     def _word(self, found: re.Match[str]) -> str:
         return self.word
 
     def _walked(self, value: Any) -> Any:
         """The value with what it holds redacted; itself when nothing changed."""
-        if isinstance(value, str):
+        kind = type(value)
+        if kind is str:
             return self._text_of(value)
-        if isinstance(value, (int, float)) or (not value and not isinstance(value, Struct)):
+        if kind in _PLAIN or (not value and not isinstance(value, Struct)):
             return value
-        if isinstance(value, (tuple, list)):
+        if kind is tuple or kind is list:
             return self._items(value)
         if isinstance(value, Struct):
             return self._history(value) if isinstance(value, HistoryChanged) else self._struct(value)
+        if isinstance(value, Mapping):
+            return self._mapping(value)
         if isinstance(value, Raw):
             held = loads(bytes(value)) if bytes(value) else None
             new = self._walked(held)
             return value if new is held else Raw(_encode(new))
-        if isinstance(value, Mapping):
-            return self._mapping(value)
         if isinstance(value, (bytes, bytearray)):
             return value if self.media else b""
-        return value
+        return self._of_subtype(value)
+
+    def _of_subtype(self, value: Any) -> Any:
+        """The same of a type that a feature derived from a plain one."""
+        if isinstance(value, str):
+            return self._text_of(value)
+        return self._items(value) if isinstance(value, (tuple, list)) else value
 
     def _text_of(self, text: str) -> str:
         """A text, or JSON in a text, whose members may have to go by their names, and whose words may be escaped."""
-        if text.lstrip()[:1] in ("{", "[") and ("\\" in text or any(name in text.casefold() for name in self.names)):
+        plain = text
+        if text.lstrip()[:1] in ("{", "[", '"') and ("\\" in text or any(n in text.casefold() for n in self.names)):
             try:
                 held = loads(text.encode())
             except UNREADABLE:  # not JSON, or JSON that was cut short: then the names still stand before their values
                 plain = _unescaped(text)
-                left = self.text(self._members.sub(self._member, plain) if self.names else plain)
-                return text if left == plain else left
-            new = self._walked(held)
-            return text if new is held else _encode(new).decode()
-        new_text = self.text(text)
-        return text if new_text == text else new_text
+            else:
+                new = self._walked(held)
+                return text if new is held else _encode(new).decode()
+        left = self.text(self._named(plain))
+        return text if left == plain else left
 
     def _history(self, body: HistoryChanged) -> HistoryChanged:
         """A change of history, whose value is JSON of a type that its op says."""
@@ -268,7 +284,10 @@ class Redaction(Struct, frozen=True, kw_only=True):
             old = getattr(value, name)
             if not old or (is_fixed and isinstance(old, str)):
                 continue  # nothing has no words
-            new = self._text_of(old) if type(old) is str else self._walked(old)
+            if name in KEYED and isinstance(old, Mapping):
+                new: Any = self._mapping(old, keys=False)
+            else:
+                new = self._text_of(old) if type(old) is str else self._walked(old)
             if new is not old:
                 changed = {} if changed is None else changed
                 changed[name] = new
@@ -276,18 +295,39 @@ class Redaction(Struct, frozen=True, kw_only=True):
 
     def _items(self, value: tuple[Any, ...] | list[Any]) -> tuple[Any, ...] | list[Any]:
         items: list[Any] | None = None
+        counts = isinstance(value, list)  # those of JSON are; a tuple is a field, with the types that it declares
         for place, old in enumerate(value):
-            new = self._text_of(old) if type(old) is str else self._walked(old)
+            new = self._number(old) if counts and type(old) in NUMBERS else self._walked(old)
             if new is not old:
                 items = [*value] if items is None else items
                 items[place] = new
         return value if items is None else tuple(items) if isinstance(value, tuple) else items
 
-    def _mapping(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _mapping(self, value: Mapping[str, Any], *, keys: bool = True) -> Mapping[str, Any]:
+        """JSON by names: what stands under a name that goes, numbers and names that a pattern matches, and the rest."""
         new: dict[str, Any] = {}
         same = True
         for name, held in value.items():
-            kept = self.word if name.casefold() in self.names else self._walked(held)
-            same = same and kept is held
-            new[name] = kept
+            kept: Any = self.word
+            if name.casefold() not in self.names:
+                kept = self._number(held) if type(held) in NUMBERS else self._walked(held)
+            left = self.text(name) if keys and self.texts else name
+            same = same and kept is held and left == name
+            new[left] = kept
         return value if same else new
+
+    def _number(self, value: float) -> float | str:
+        """A number of JSON: an account may be written as one."""
+        if not self.texts:
+            return value
+        text = str(value)
+        return value if self.text(text) == text else self.word
+
+    def _declared(self, value: Any) -> Any:
+        """A manifest, whose names are those of code at every depth."""
+        if not isinstance(value, Mapping):
+            return self._walked(value)
+        new = {
+            name: self.word if name.casefold() in self.names else self._declared(held) for name, held in value.items()
+        }
+        return value if all(new[name] is held for name, held in value.items()) else new

@@ -18,6 +18,7 @@ from onrecord.record.kinds import HistoryChanged
 from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.history import raw_value, reset
 from onrecord.session.inbox import Row
+from onrecord.session.let_go import changes_below
 from onrecord.turn.result import TurnResult
 
 __all__ = ("Keeping",)
@@ -66,7 +67,10 @@ class Keeping:
         store, setup = desk.setup.store, desk.setup
         while (held := await store.load(key, known=desk.hot.get(key))) is not None:
             try:
-                desk.hot.put(await store.commit(reset(held, by=by, at=setup.effects.now(), folds=setup.plan.folds)))
+                at = setup.effects.now()
+                below = await changes_below(held, at, store.entries)
+                change = reset(held, by=by, at=at, folds=setup.plan.folds)
+                desk.hot.put(await store.commit(replace(change, children=below)))
                 return
             except SessionConflict:
                 desk.hot.drop(key)

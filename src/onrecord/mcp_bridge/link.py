@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from onrecord.conversation.identity import SessionKey
@@ -12,11 +12,12 @@ from onrecord.jsonio import Json
 from onrecord.mcp_bridge.failures import CallRefused, ServerFailed, SessionGone
 from onrecord.mcp_bridge.listing import Described
 from onrecord.mcp_bridge.reach import Reach, Terms
-from onrecord.mcp_bridge.results import result_of
+from onrecord.mcp_bridge.results import Media, result_of
 from onrecord.mcp_bridge.shown_words import without
 from onrecord.record.kinds import Noted
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.tools.toolset import OfferContext
+from onrecord.turn.call_context import CallContext
 
 __all__ = ("Link",)
 
@@ -73,7 +74,7 @@ class Link:
 
     def _tool(self, described: Described) -> Tool:
         async def handler(args: Mapping[str, Json], ctx: ToolContext[Any]) -> ToolResult:
-            return await self.call(described.name, args, ctx.key)
+            return await self.call(described.name, args, ctx.key, accepts=_shown(ctx, self._terms.accepts))
 
         tool = Tool(
             described.id, handler, described.description, parameters=described.parameters,
@@ -84,11 +85,13 @@ class Link:
 
     # ---- for a call
 
-    async def call(self, name: str, args: Mapping[str, Json], key: str) -> ToolResult:
+    async def call(
+        self, name: str, args: Mapping[str, Json], key: str, *, accepts: Collection[Media]
+    ) -> ToolResult:  # fmt: skip
         """What the server answers. Nothing that it does raises but ServerFailed, whose words are for the model."""
         self._enter()
         try:
-            return await self._called(name, args, key)
+            return await self._called(name, args, key, accepts)
         except CallRefused as refused:
             words = without(refused.words, self._reach.secrets)
             return ToolResult({"error": f"The server {self._name!r} refused: {words}"}, status="failed")
@@ -101,13 +104,15 @@ class Link:
         unknown = " Whether it did something is not known." if failed.code in {"mcp-lost", "mcp-timeout"} else ""
         raise ServerFailed(failed.code, f"The server {self._name!r} failed: {failed}.{unknown}") from None
 
-    async def _called(self, name: str, args: Mapping[str, Json], key: str) -> ToolResult:
+    async def _called(
+        self, name: str, args: Mapping[str, Json], key: str, accepts: Collection[Media]
+    ) -> ToolResult:  # fmt: skip
         terms, meta = self._terms, {"onrecord/key": key}
         try:
             answer = await (await self._reach.connection()).call(name, args, meta, terms.timeout_s)
         except SessionGone:  # it did nothing, so once more over a new connection
             answer = await (await self._reach.connection()).call(name, args, meta, terms.timeout_s)
-        return result_of(answer, terms.wanted.limits, accepts=terms.accepts, secrets=self._reach.secrets)
+        return result_of(answer, terms.wanted.limits, accepts=accepts, secrets=self._reach.secrets)
 
     # ---- its end
 
@@ -147,3 +152,17 @@ class Link:
             return []
         self._close_soon()
         return list(self._reach.ending)
+
+
+def _shown(ctx: ToolContext[Any], accepts: Collection[Media]) -> Collection[Media]:
+    """The kinds of content that the model which called can be shown; others are told in words.
+
+    What stands in the conversation stands in every later request: a server must not be able to end a talk with a
+    picture. With `Media` or `Degrade` all kinds are kept, since those decide for each request.
+    """
+    request = ctx.turn.request if isinstance(ctx, CallContext) else None
+    if request is None or request.view.stand_ins or request.view.degrade:
+        return accepts
+    card = request.model.card
+    takes = {"image": card.images, "audio": card.audio, "file": card.files}
+    return [kind for kind in accepts if takes[kind]]

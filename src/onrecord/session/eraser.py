@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import below_key
+from onrecord.errors import StoreError
 from onrecord.record.entry import Entry
 from onrecord.session.erasing import (
     Rewritten,
@@ -33,6 +34,7 @@ from onrecord.session.erasing import (
 from onrecord.session.erasure import Erasure, Retention, ago
 from onrecord.session.inbox import Row
 from onrecord.session.leftovers import Leftovers, armed_elsewhere
+from onrecord.session.let_go import waiting_below
 from onrecord.session.session import Session
 
 __all__ = ("AT_ONCE", "Age", "Bare", "Cells", "Step", "erase", "expire")
@@ -280,20 +282,44 @@ def _ages(cells: Cells, after: SessionKey | None) -> list[Age]:
 async def _expire_session(step: Step, policy: Retention, age: Age) -> Erasure:
     if age.first_left is None:
         return Erasure()
-    now = await step(lambda cells: cells.now, writes=False)
-    if policy.sessions is not None and age.last < (idle_since := ago(now, policy.sessions)):
-        idle = partial(_expire_idle, key=age.session, before=idle_since)
-        if (done := await step(idle)) is not None:
-            return done
-    done = Erasure()
-    if policy.entries is not None and age.first_left < (before := ago(now, policy.entries)):
-        look = partial(
-            _look, key=age.session, choose=lambda told: old_turns(told, before), why=EXPIRED, keeps_state=True
-        )
-        done += await _rewritten(step, look)
+    now, done = await step(lambda cells: cells.now, writes=False), Erasure()
+    idle_since, before = _since(now, policy.sessions), _since(now, policy.entries)
+    is_due = age.last < idle_since or age.first_left < before
+    if is_due and not await step(partial(_is_held, key=age.session), writes=False):
+        if age.last < idle_since:
+            idle = await step(partial(_expire_idle, key=age.session, before=idle_since))
+            if idle is not None:
+                return idle
+        if age.first_left < before:
+            choose = partial(old_turns, before=before)
+            look = partial(_look, key=age.session, choose=choose, why=EXPIRED, keeps_state=True)
+            done += await _rewritten(step, look)
     if policy.kinds:
         done += await _expire_kinds(step, age.session, {kind: ago(now, kept) for kind, kept in policy.kinds.items()})
     return done
+
+
+def _since(now: datetime, age: timedelta | None) -> datetime:
+    """Before when things are too old; nothing is, where they are kept for ever."""
+    return ago(now, timedelta.max if age is None else age)
+
+
+def _is_held(cells: Cells, key: SessionKey) -> bool:
+    """Whether the open question of the session above waits with this one: then it is as old as that, and goes with it.
+
+    What does not decode holds nothing and is not held.
+    """
+    bare = cells.bare(key)
+    if bare is None or bare.session.parent is None:
+        return False
+    try:
+        found = cells.told(key)
+        if found is None or found[0].pending is None:
+            return False
+        above = cells.told(SessionKey(bare.session.parent, tenant=key.tenant))
+        return above is not None and any(child.key == key for child in waiting_below(above[0]))
+    except StoreError:
+        return False
 
 
 def _expire_idle(cells: Cells, key: SessionKey, before: datetime) -> Erasure | None:

@@ -10,12 +10,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from onrecord.conversation.messages import Round
+from onrecord.declared import declared
 from onrecord.errors import ModelError
 from onrecord.jsonio import read_object
 from onrecord.models.classify import Choice, Chosen, Classified, Classifier
 from onrecord.models.model import Model
 from onrecord.models.request import Piece, Reading, Shape, View
-from onrecord.skills.skill_kinds import SkillClassified
+from onrecord.skills.skill_entries import SkillClassified
 from onrecord.turn.director import Query
 from onrecord.turn.turn import Turn
 
@@ -42,7 +43,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
 class Scorer(Protocol):
     """Scores candidates for a message: higher fits better, at or under ``floor`` not at all.
 
-    ``categorical``: it picks one, so that its best is decisive by itself. What it raises counts as no judgement.
+    ``categorical``: it picks one, so that its best is decisive by itself. What it raises counts as no judgement, and
+    so does one that takes longer than 30 seconds, or than its ``within_s`` where it has such a number (None: no limit).
     """
 
     @property
@@ -82,6 +84,7 @@ def cosine(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / math.sqrt(len(one) * len(other)) if one and other else 0.0
 
 
+@declared
 class BySimilarity:
     """By vectors: the cosine between the message and what is said of each skill, or its nearest example.
 
@@ -107,11 +110,11 @@ def _angle(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True)) / length if length else 0.0
 
 
+@declared
 class ByClassifier:
     """By a `Classifier`: its chances are the scores. Asked once per turn, also when the turn pauses and goes on.
 
-    What it cost is on the record (``skill.classified``). How long it may take is its own business; what it raises then
-    counts as no judgement.
+    What it cost is on the record (``skill.classified``). What it raises counts as no judgement.
     """
 
     def __init__(self, classifier: Classifier, *, floor: float | None = None, categorical: bool = False) -> None:
@@ -132,12 +135,14 @@ class ByClassifier:
         return answer.chances or {answer.choice: 1.0}
 
 
+@declared
 class ByModel:
     """By a model that picks one, silently: what it costs is on the record (None: the agent's own model)."""
 
     name = "by-model"
     floor: float | None = 0.0
     categorical = True
+    within_s: float | None = None  # models have limits of their own, and what one was asked is on the record
 
     def __init__(self, model: Model | None = None) -> None:
         self.model = model

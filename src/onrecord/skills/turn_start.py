@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.model import Model
 from onrecord.skills.cursor import Resolver
@@ -16,7 +18,7 @@ from onrecord.skills.hop import Hop
 from onrecord.skills.matching import Witness
 from onrecord.skills.routes import Start
 from onrecord.skills.scorers import Candidate, Scorer, one_of, relevances
-from onrecord.skills.skill_kinds import ScoreRow, TurnRouted
+from onrecord.skills.skill_entries import ScoreRow, TurnRouted
 from onrecord.turn.contained import ends_take
 from onrecord.turn.turn import Turn
 
@@ -24,12 +26,15 @@ __all__ = ("RESERVED", "Closeness", "TurnStart")
 
 log = logging.getLogger("onrecord.skills")
 
+SCORING_S = 30.0
+"""How long a turn waits for a scorer that does not say so itself (``within_s``)."""
+
 STAY, NONE = "stay", "none"
 RESERVED = frozenset({STAY, NONE})
 """What a decider may say besides the skills of a menu."""
 
 
-class Closeness(Struct, frozen=True, kw_only=True):
+class Closeness(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """When a scorer's best is good enough, and how many go on a menu otherwise.
 
     ``near_tie`` is the least lead over the second (``tanh`` of half the difference of scores, 0 to 1), ``menu`` the
@@ -96,7 +101,8 @@ class TurnStart(Struct, frozen=True, kw_only=True):
         if self.scorer is None or not message:
             return ""
         try:
-            got = await self.scorer.score(turn, message, asked)
+            async with asyncio.timeout(getattr(self.scorer, "within_s", SCORING_S)):
+                got = await self.scorer.score(turn, message, asked)
             return {c.skill: float(got[c.skill]) for c in asked if c.skill in got}
         except BaseException as error:
             if ends_take(error):

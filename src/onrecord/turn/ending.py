@@ -14,6 +14,7 @@ from onrecord.record.kinds import TurnClosed, TurnFailed, TurnInput, TurnInterru
 from onrecord.session.folding import land
 from onrecord.session.session import Session
 from onrecord.turn import watching
+from onrecord.turn.letting_below import let_go_below
 from onrecord.turn.listen import joined
 from onrecord.turn.pause import settled_pending
 from onrecord.turn.result import Status, TurnResult
@@ -25,6 +26,7 @@ __all__ = ("end", "nothing")
 async def end(turn: Turn, given: Session | SessionKey, error: TurnError | ModelError | None) -> TurnResult[Any]:
     """Files how the take ended and makes its session. Raises the error, with its result."""
     base, shown = turn.session, joined(turn.streaming)
+    await let_go_below(turn)
     if turn.interrupted is not None and turn.pending is None:
         by = turn.interrupted
         turn.note(
