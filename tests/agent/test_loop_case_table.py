@@ -161,7 +161,7 @@ COVERED: dict[int, tuple[str, ...]] = {
     144: ("cli/test_verify.py::test_144_",),
     145: ("cli/test_export.py::test_an_earlier_export", "cli/test_export.py::test_what_is_no_export"),
     147: ("agent/test_composing.py::test_m147_a_branch", "agent/test_composing.py::test_m147_one_that"),
-    151: ("agent/test_declaring.py::test_151_model",),
+    151: ("agent/test_configuring.py::test_151_model", "agent/test_configuring.py::test_151_a_turn"),
     152: ("prompt/test_prompt_budget.py::test_n152_",),
     153: ("turn/test_instructions.py::test_n153_",),
     154: ("turn/test_receipts.py::test_a_receipt_holds_no_text", "turn/test_receipts.py::test_a_request_is_rebuilt"),

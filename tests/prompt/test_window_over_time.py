@@ -39,9 +39,9 @@ async def test_a_resumed_turn_shows_what_it_is_about(by: str, why: str) -> None:
     model = ScriptedModel([call("pay")], *[LONG] * 4, "Paid.")
     double = before_tool(lambda *_: Allow({"euros": 90}, "doubled"))
     policy = Policy(name="dear", tools=("pay",), args={"euros": 90}, then="ask")
-    asking = {"rule": [approve("pay")], "second look": [Permissions(policies=[policy]), double], "tool": []}[by]
+    asking: dict[str, list[Any]] = {"rule": [approve("pay")], "second look": [Permissions(policies=[policy]), double]}
     held = tool("pay", asks()) if by == "tool" else tool("pay")
-    agent = Agent(model, tools=[held], features=[*asking, Window.last(1)])
+    agent = Agent(model, tools=[held], features=[*asking.get(by, ()), Window.last(1)])
     waits = await turn(agent, "#0 pay", session="s")
     session = session_of(waits)
     for _ in range(3):

@@ -8,7 +8,7 @@ import pytest
 
 from onrecord.errors import ConfigurationError
 from onrecord.governance import on_output
-from onrecord.skills import Engagement, Intent, Keywords, Route, SkillGraph, Start
+from onrecord.skills import Engagement, Intent, Keywords, Route, Skill, SkillGraph, Start
 from onrecord.skills.cursor import Move
 from onrecord.skills.engagement import Renewal, Standing, advanced
 from onrecord.skills.skill_entries import MapEngaged, MapParked, SkillMoved
@@ -119,6 +119,14 @@ async def test_a_route_is_better_than_a_guess() -> None:
         "lexical",
     )
     assert bodies(result, MapParked) == []
+
+
+async def test_a_tool_that_another_skill_in_use_has_too_stays_while_it_is_parked() -> None:
+    """A loose skill that was taken up keeps what is its own."""
+    helping = Skill("help", "For help.", "About help.", tools=AUDIT.tools)
+    requests, result = await played(*IDLE, pick("help"), call("other"), "done", held=graph(loose=[helping]))
+    assert ["scan" in offered(request) for request in requests[3:]] == [False, True, True]
+    assert len(bodies(result, MapParked)) == 1
 
 
 @pytest.mark.parametrize(
