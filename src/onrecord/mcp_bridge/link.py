@@ -14,10 +14,10 @@ from onrecord.mcp_bridge.listing import Described
 from onrecord.mcp_bridge.reach import Reach, Terms
 from onrecord.mcp_bridge.results import Media, result_of
 from onrecord.mcp_bridge.shown_words import without
+from onrecord.models.request import Request
 from onrecord.record.kinds import Noted
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.tools.toolset import OfferContext
-from onrecord.turn.call_context import CallContext
 
 __all__ = ("Link",)
 
@@ -160,7 +160,7 @@ def _shown(ctx: ToolContext[Any], accepts: Collection[Media]) -> Collection[Medi
     What stands in the conversation stands in every later request: a server must not be able to end a talk with a
     picture. With `Media` or `Degrade` all kinds are kept, since those decide for each request.
     """
-    request = ctx.turn.request if isinstance(ctx, CallContext) else None
+    request: Request | None = getattr(getattr(ctx, "turn", None), "request", None)  # of the context that the loop makes
     if request is None or request.view.stand_ins or request.view.degrade:
         return accepts
     card = request.model.card
