@@ -14,10 +14,10 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 WHOLE  := not bench and not live
 COVER  := $(BIN)/python -m coverage run --data-file
 # Tests that mostly wait for processes of their own: they run beside the others.
-# Those of flows are with them, so that both halves take about the same time.
-APART  := tests/docs tests/gates tests/soak tests/days tests/breaking tests/flows tests/cli/test_killed.py tests/cli/test_worker.py \
-          tests/cli/test_streams.py tests/cli/test_chat_terminal.py tests/cli/test_chat_pipe.py \
-          tests/stores/test_sqlite_killed.py
+# Those of flows, hosts and stores are with them, so that both halves take about the same time.
+APART  := tests/docs tests/gates tests/soak tests/days tests/breaking tests/flows tests/host tests/stores \
+          tests/cli/test_killed.py tests/cli/test_worker.py tests/cli/test_streams.py tests/cli/test_chat_terminal.py \
+          tests/cli/test_chat_pipe.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check soak days docs bench lock snapshots coverage format clean

@@ -40,10 +40,10 @@ TOLD = "I am sorry to hear that. You can have your money back within fourteen da
 BUDGETS: Mapping[str, tuple[str, float]] = {
     "twelve features": ("us", 600),
     "twelve features at 10,000 messages": ("times", 1.3),
-    "twelve features, with a call": ("us", 0),
+    "twelve features, with a call": ("us", 1200),
     "twelve features, with a call, 10,000": ("times", 1.3),
 }
-"""Unit and budget of each row; 0 where there is none."""
+"""Unit and budget of each row. The tool of the call is a plain function: its thread is in the figure."""
 
 
 # ---- the desk -------------------------------------------------------------------------------------------------------

@@ -31,9 +31,7 @@ from onrecord.honesty import SelfExplain
 from onrecord.memory import Corpus, Document, Facts, Memory, PlainShelf, Retrieve
 from onrecord.prompt import Artifacts, Window
 from onrecord.skills import Skill, Skills
-from onrecord.turn.instruction import OnReturn
-from onrecord.turn.moments import Rank
-from onrecord.turn.plan import Bundle
+from onrecord.turn import Bundle, OnReturn, Rank
 
 ORDERS = {
     "A-17": {"lamp": "Orion", "euros": 90, "card": "4111 1111 1111 1111"},

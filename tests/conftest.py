@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from hypothesis import settings
 
 from gates.coverage_floors import problems as coverage_problems
 
 CATEGORIES = frozenset({"unit", "integration", "live", "bench", "docs"})
 WHOLE_RUN = "not bench and not live"  # what `make test` measures
+
+# Every run draws anew, so that many runs see many examples: `pytest --hypothesis-profile thorough` sees them in one.
+settings.register_profile("everyday", max_examples=60)
+settings.register_profile("thorough", max_examples=1000)
+settings.load_profile("everyday")
 
 
 def pytest_configure() -> None:

@@ -12,6 +12,7 @@ from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Input, as_input
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Delta
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError, UsageError
 from onrecord.jsonio import Json, canonical, digest
 from onrecord.models.model import Model
@@ -47,6 +48,7 @@ _TEXT: Any = str
 _ANY: Any = object
 
 
+@declared
 class Agent(Generic[C, O]):
     """A conversational agent.
 
@@ -164,7 +166,7 @@ class Agent(Generic[C, O]):
         """
         from onrecord.subturn import agent_tool
 
-        return agent_tool(self, id or self.name, description, concurrency_safe=concurrency_safe)
+        return agent_tool(self.plan, id or self.name, description, concurrency_safe=concurrency_safe)
 
     def __repr__(self) -> str:
         return f"Agent({self.plan.spec.manifest['model']!r}, name={self.name!r}, {len(self.plan.tools)} tools)"
@@ -219,7 +221,10 @@ def _compiled(
             hint='for first steps write Agent("offline"); `onrecord models` says what else can be used here',
         )
     if not isinstance(instructions, str) and not callable(instructions):
-        raise ConfigurationError("instructions must be a text or a function of the turn")
+        raise ConfigurationError(
+            f"instructions must be a text or a function of the turn, not {type(instructions).__name__}",
+            hint="further texts are Instruction(...) in features=",
+        )
     spec = AgentSpec(
         name=name, tools=tuple(t for t in tools if isinstance(t, Tool)), output=output, rounds=rounds,
         brief=Brief(key="answer"), manifest={}, digest="", card=None if callable(chosen) else chosen.card,

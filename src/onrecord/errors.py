@@ -57,6 +57,7 @@ __all__ = (
     "Unmeasurable",
     "UnsupportedThinkingError",
     "UsageError",
+    "check_count",
 )
 
 ErrorKind = Literal[
@@ -77,7 +78,10 @@ ErrorKind = Literal[
 
 
 class OnrecordError(Exception):
-    """Root of all errors of the library: ``code`` is stable across releases, ``hint`` says what to do."""
+    """Root of all errors of the library: ``code`` is stable across releases, ``hint`` says what to do.
+
+    A traceback shows the hint below the message.
+    """
 
     default_code: ClassVar[str] = "error"
 
@@ -85,6 +89,8 @@ class OnrecordError(Exception):
         super().__init__(message)
         self.code = code or self.default_code
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """An error comes back whole from another process, whatever its own constructor takes."""
@@ -358,3 +364,9 @@ class LeaseLost(StoreError):
     """The row of this take was leased to somebody else meanwhile, or withdrawn: nothing of the take is stored."""
 
     default_code = "lease-lost"
+
+
+def check_count(owner: str, name: str, value: object, least: int = 1, *, hint: str = "") -> None:
+    """ConfigurationError unless ``value``, the ``name`` of an ``owner``, is a whole number from ``least`` on."""
+    if type(value) is not int or value < least:
+        raise ConfigurationError(f"{name} of {owner} is a whole number from {least} on, not {value!r}", hint=hint)

@@ -13,7 +13,7 @@ import msgspec
 
 __all__ = (
     "Json", "canonical", "chained", "digest", "dumps", "is_json", "kept", "loads", "own", "peek", "read_object",
-    "writable",
+    "same_json", "writable",
 )  # fmt: skip
 
 # JSON is the one place where a public signature says Any: its values come from models and hosts.
@@ -25,6 +25,7 @@ DEEPEST = 200
 """Levels of nesting in what a model writes as arguments."""
 
 _encode = msgspec.json.Encoder().encode
+_in_order = msgspec.json.Encoder(order="deterministic").encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
 
@@ -120,6 +121,11 @@ def is_json(value: Json) -> bool:
     except Exception:  # noqa: BLE001 - hooks of foreign types may raise anything
         return False
     return True
+
+
+def same_json(one: Json, other: Json) -> bool:
+    """Whether two values are the same to the letter, in any order of names: ``1``, ``1.0`` and ``true`` differ."""
+    return _in_order(one) == _in_order(other)
 
 
 _FLAT = frozenset((str, int, float, bool, type(None)))

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask, Input, Interruption, Question, Said, below_key
 from onrecord.conversation.outgoing import CallDelta, ChildDelta, Delta, SearchDelta
@@ -48,18 +47,20 @@ PARAMETERS = {
 }
 
 
-def agent_tool(agent: Agent[Any, Any], id: str, description: str, *, concurrency_safe: bool | None = None) -> Tool:
-    """The tool. Its handler takes ``{"message": ...}`` and returns the agent's text, or its typed output."""
+def agent_tool(plan: Plan, id: str, description: str, *, concurrency_safe: bool | None = None) -> Tool:
+    """The tool of the agent with this plan. Its handler takes ``{"message": ...}`` and returns the agent's text, or its
+    typed output.
+    """
 
     async def handler(args: Mapping[str, Json], ctx: CallContext) -> ToolResult:
-        return await _run(agent, str(args["message"]), ctx)
+        return await _run(plan, str(args["message"]), ctx)
 
     return Tool(
-        id, handler, description or f"Ask {agent.name}.", parameters=PARAMETERS, check_arguments=True,
+        id, handler, description or f"Ask {plan.spec.name}.", parameters=PARAMETERS, check_arguments=True,
         concurrency_safe=concurrency_safe,
         traits=(
             Below(
-                forget=agent.plan.forget, expire=agent.plan.expire, cards=_cards(agent.plan), holders=agent.plan.holders
+                forget=plan.forget, expire=plan.expire, cards=_cards(plan), holders=plan.holders
             ),
         ),
     )  # fmt: skip
@@ -73,36 +74,40 @@ def _cards(plan: Plan) -> tuple[tuple[str, ModelCard], ...]:
     return (*own, *(card for trait in traits for card in trait.cards))
 
 
-async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolResult:
+async def _run(plan: Plan, message: str, ctx: CallContext) -> ToolResult:
     """Takes the child turn, or goes on with a paused one; its question is the parent's."""
     turn, call = ctx.turn, ctx.call.id
     if not message.strip():
         return ToolResult(error_text("Validation failed: the message has no words"), status="invalid")
     if (depth := _depth(turn)) >= DEEPEST:
-        return _failed(f"{agent.name} was not asked: {depth} agents are at work one below the other, which is the most")
+        return _failed(
+            f"{plan.spec.name} was not asked: {depth} agents are at work one below the other, which is the most"
+        )
     waiting = turn.paused_children.get(call)
     paused = None if waiting is None else loads_session(waiting)
     if paused is not None and not await is_waiting(paused, turn.record):
         turn.paused_children.pop(call)
-        return _failed(f"{agent.name} cannot go on: what it did was changed or erased while it waited for an answer")
+        return _failed(
+            f"{plan.spec.name} cannot go on: what it did was changed or erased while it waited for an answer"
+        )
     answer = None
     if paused is not None and paused.pending is not None and not _is_answered(turn, call):
         if f"{call}/private" not in turn.done:
-            await _pass_up(agent, ctx, paused.pending.question, {})
+            await _pass_up(plan, ctx, paused.pending.question, {})
         # What only the person was to see is kept nowhere, so it cannot be shown now. It may be asked for anew.
         answer = Answered("", approved=False, by="the turn above", note=ASK_AGAIN)
     elif paused is not None:
         answer = last_answer(ctx)
-    order = _order(agent, message, ctx, paused, answer)
+    order = _order(plan, message, ctx, paused, answer)
     try:
-        result = await take(agent.plan, order, turn.effects)
+        result = await take(plan, order, turn.effects)
     except UsageError as refused:
         if paused is not None and refused.code == "asker-gone":
             raise AskerGone(refused) from None
         raise
     except (TurnError, ModelError) as failed:
         _keep(ctx, failed.result)
-        return _failed(f"{agent.name} could not answer: {_why(failed)}")
+        return _failed(f"{plan.spec.name} could not answer: {_why(failed)}")
     finally:
         child = turn.below.pop(call, None)
     _keep(ctx, result)
@@ -112,9 +117,9 @@ async def _run(agent: Agent[Any, Any], message: str, ctx: CallContext) -> ToolRe
         turn.done.pop(f"{call}/private", None)
         if result.private:
             turn.done[f"{call}/private"] = True
-        await _pass_up(agent, ctx, result.question, result.private)
+        await _pass_up(plan, ctx, result.question, result.private)
     turn.paused_children.pop(call, None)
-    return _returned(agent, result, child)
+    return _returned(plan, result, child)
 
 
 def _depth(turn: Turn) -> int:
@@ -130,9 +135,7 @@ def _is_answered(turn: Turn, call: str) -> bool:
     return turn.answer is not None and pending is not None and pending.question.call == call
 
 
-def _order(
-    agent: Agent[Any, Any], message: str, ctx: CallContext, paused: Session | None, answer: Answered | None
-) -> Order:
+def _order(plan: Plan, message: str, ctx: CallContext, paused: Session | None, answer: Answered | None) -> Order:
     """What the child turn is asked. A take that runs again names it, and the effects in it, as the one before did."""
     turn, call = ctx.turn, ctx.call.id
     session: Session | SessionKey = below_key(turn.session.key, call)
@@ -142,13 +145,13 @@ def _order(
     by = turn.interrupted
     return Order(
         input=said, session=session, context=turn.context, above=turn, may_ask=can_ask(turn), record=turn.record,
-        row=ROW if paused is None else None, deed=ctx.key, may_retry=False, emit=_emit(agent, ctx),
+        row=ROW if paused is None else None, deed=ctx.key, may_retry=False, emit=_emit(plan, ctx),
         was_read=lambda: False, began=lambda child: turn.below.update({call: child}),
         interrupted=None if by is None else Interruption(id=by.id, cause=by.cause),
     )  # fmt: skip
 
 
-def _emit(agent: Agent[Any, Any], ctx: CallContext) -> Callable[[Delta], None] | None:
+def _emit(plan: Plan, ctx: CallContext) -> Callable[[Delta], None] | None:
     """What whoever reads along sees of the child: that it works, and at what. Its words are for the model."""
     above = ctx.turn.emit
     if above is None:
@@ -156,15 +159,15 @@ def _emit(agent: Agent[Any, Any], ctx: CallContext) -> Callable[[Delta], None] |
 
     def emit(delta: Delta) -> None:
         if isinstance(delta, (CallDelta, SearchDelta, ChildDelta)):
-            above(ChildDelta(call=ctx.call.id, agent=agent.name, delta=delta))
+            above(ChildDelta(call=ctx.call.id, agent=plan.spec.name, delta=delta))
 
     return emit
 
 
-async def _pass_up(agent: Agent[Any, Any], ctx: CallContext, question: Question, private: Mapping[str, str]) -> None:
+async def _pass_up(plan: Plan, ctx: CallContext, question: Question, private: Mapping[str, str]) -> None:
     """Asks the child's question in the parent's name. It leaves the handler."""
     ctx.skip_answers()
-    ctx.asked_by = f"agent:{agent.name}"
+    ctx.asked_by = f"agent:{plan.spec.name}"
     await ctx.ask(
         Ask(
             question.text, fields=question.fields, detail=question.detail, audience=question.audience,
@@ -193,20 +196,20 @@ def _keep(ctx: CallContext, result: TurnResult[Any] | None) -> None:
     turn.used[call] = used
 
 
-def _returned(agent: Agent[Any, Any], result: TurnResult[Any], child: Turn | None) -> ToolResult:
+def _returned(plan: Plan, result: TurnResult[Any], child: Turn | None) -> ToolResult:
     """What the parent's model reads of a child turn that came to its end."""
     if result.status == "interrupted":
-        return _failed(f"{agent.name} was interrupted; what it did until then stands")
+        return _failed(f"{plan.spec.name} was interrupted; what it did until then stands")
     stopped = None if child is None else child.stopped
     cut = stopped is not None and not stopped.wrap_up
     if stopped is not None and cut and not result.text:
-        return _failed(f"{agent.name} was stopped before it answered: {stopped.reason}")
+        return _failed(f"{plan.spec.name} was stopped before it answered: {stopped.reason}")
     try:
-        value: object = result.text if agent.spec.output is str else result.output
+        value: object = result.text if plan.spec.output is str else result.output
     except OutputInvalid as misfit:
-        return _failed(f"{agent.name} could not answer: {told(misfit)}")
+        return _failed(f"{plan.spec.name} could not answer: {told(misfit)}")
     if value == "":
-        return ToolResult(f"{agent.name} gave no answer.", status="absent")
+        return ToolResult(f"{plan.spec.name} gave no answer.", status="absent")
     return ToolResult(value, status="partial" if cut else None)
 
 

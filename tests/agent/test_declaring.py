@@ -8,7 +8,7 @@ import pytest
 from msgspec import UnsetType
 
 from onrecord.agent import Agent
-from onrecord.errors import ConfigurationError, FeatureFailed, ToolInvalid
+from onrecord.errors import ConfigurationError, ToolInvalid
 from onrecord.governance.rules import after_tool, before_tool, on_input, on_output
 from onrecord.record.kinds import VerdictFiled
 from onrecord.testing import ScriptedModel, call
@@ -300,77 +300,6 @@ def test_an_agent_shows_what_it_is() -> None:
     assert repr(agent) == "Agent('scripted:script', name='ana', 1 tools)"
 
 
-# ---- functions of the turn -------------------------------------------------------------------------------------------
-
-
-async def test_151_model_and_instructions_may_be_functions_of_the_turn() -> None:
-    """Asked once per turn, however many rounds it has, and filed (case 151)."""
-    from onrecord.record.kinds import ModelRequested, Noted
-    from tests.turn.acting import bodies
-
-    big, asked = ScriptedModel(call("x"), "done"), list[str]()
-
-    def model(turn: Turn) -> Any:
-        asked.append("model")
-        return big
-
-    def instructions(turn: Turn) -> str:
-        asked.append(f"instructions for {turn.context}")
-        return "Be kind."
-
-    agent: Agent[Any, Any] = Agent(model, instructions=instructions, tools=[tool("x")])
-    result = await turn(agent, context="ana")
-    assert asked == ["model", "instructions for ana"]
-    assert [read(r)["system"] for r in big.requests] == ["Be kind.", "Be kind."]
-    assert [b.model for b in bodies(result, ModelRequested)] == ["scripted:script"] * 2
-    (noted,) = bodies(result, Noted)
-    assert (noted.by, noted.about["model"]) == ("configure", "scripted:script")
-    assert "kind" not in repr(noted)
-    assert agent.spec.manifest["model"] == "function"
-
-
-async def test_151_a_function_may_name_its_model() -> None:
-    """By the names that ``model=`` takes (case 151)."""
-    agent: Agent[Any, Any] = Agent(lambda _: "offline")
-    assert (await turn(agent, "hello")).text
-
-
-async def test_151_fixed_ones_file_nothing() -> None:
-    """What is known from the declaration is in the manifest (case 151: returns nothing, key absent)."""
-    from onrecord.record.kinds import Noted
-    from tests.turn.acting import bodies
-
-    assert bodies(await turn(Agent(ScriptedModel("x"), instructions="Base.")), Noted) == []
-
-
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"model": lambda _: 42}, "model= returned int, neither a name nor a model"),
-        ({"model": lambda _: "opnai:x"}, "unknown model provider in 'opnai:x'"),
-        ({"model": ScriptedModel(), "instructions": lambda _: None}, "instructions= returned NoneType, not a text"),
-    ],
-)
-async def test_a_function_that_returns_something_else_is_refused_by_name(given: dict[str, Any], problem: str) -> None:
-    """Before any request."""
-    with pytest.raises(ConfigurationError, match=problem):
-        await turn(Agent(**given))
-
-
-async def test_they_see_the_turn_as_it_was_admitted() -> None:
-    """They may look at the input, the conversation so far and the session's data."""
-    seen: list[Any] = []
-
-    def instructions(turn: Turn) -> str:
-        seen.append((turn.is_new, len(turn.conversation.messages), dict(turn.data), turn.spec.name))
-        return ""
-
-    agent: Agent[Any, Any] = Agent(ScriptedModel("a", "b"), instructions=instructions, name="ana")
-    first = await turn(agent)
-    await turn(agent, session=first.session)
-    assert seen == [(True, 1, {}, "ana"), (False, 3, {}, "ana")]
-
-
 async def test_a_director_is_given_like_anything_else() -> None:
     """The plain agent is the one whose director always speaks."""
     seen: list[UnsetType | str] = []
@@ -381,18 +310,3 @@ async def test_a_director_is_given_like_anything_else() -> None:
 
     result = await turn(Agent(ScriptedModel(), director=Quiet()))
     assert (seen, result.status) == (["agent"], "silent")
-
-
-@pytest.mark.parametrize("what", ["model", "instructions"])
-async def test_what_a_function_of_the_turn_raises_is_the_agents_failure(what: str) -> None:
-    """As with any other code of the application: named without its words, and the take is kept."""
-
-    def broken(turn: Turn) -> Any:
-        raise KeyError("a secret")
-
-    given: dict[str, Any] = {"model": ScriptedModel(), what: broken}
-    with pytest.raises(FeatureFailed) as failed:
-        await turn(Agent(**given, name="ana"))
-    assert str(failed.value) == f"feature 'ana' failed at {what}: KeyError"
-    assert failed.value.result is not None
-    assert failed.value.result.status == "failed"

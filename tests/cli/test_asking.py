@@ -176,22 +176,19 @@ def test_a_question_says_until_when_it_waits() -> None:
     assert "asked by x · until 2026-11-30 10:20 UTC" in out.getvalue()
 
 
-def test_a_question_shows_its_detail_and_a_sub_agents_question_its_own() -> None:
-    """Structured detail as JSON, text as it is; the wrapping of a sub-agent's question is not shown."""
+def test_a_question_shows_its_detail_a_line_for_each_part() -> None:
+    """Texts in it stay quoted, so that what a model wrote begins no line; what is empty is left out."""
+    read: list[Json] = [{"from": "message", "text": "Pay it.\ny or n"}]
     for detail, told in [
-        ({"price": 220}, '{"price":220}'),
-        ("as text", "as text"),
-        ({"by": "agent:x", "detail": {"a": 1}}, '{"a":1}'),
+        ({"price": 220}, ["price: 220"]),
+        ("as text", ["as text"]),
+        ([1, 2], ["[1,2]"]),
+        (
+            {"will_do": {"tool": "pay", "args": {"euros": "9"}}, "said": "", "read": read, "drivers": []},
+            ['will_do: tool "pay", args {"euros":"9"}', "read:", '  - from "message", text "Pay it.\\ny or n"'],
+        ),
+        (None, []),
     ]:
         out = io.StringIO()
-        session = paused(Question(key="t/q0", text="Well?", by="agent:x", detail=detail), "handler")
-        put(Screen(out), session, "free", {})
-        assert told in out.getvalue().splitlines()[2]
-    out = io.StringIO()
-    put(
-        Screen(out),
-        paused(Question(key="t/q0", text="Well?", by="x", detail={"by": "agent:x", "detail": None}), "h"),
-        "free",
-        {},
-    )
-    assert "None" not in out.getvalue()
+        put(Screen(out), paused(Question(key="t/q0", text="Well?", by="x", detail=detail), "handler"), "free", {})
+        assert out.getvalue().splitlines()[2:-1] == [f"  {line}" for line in told]

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import traceback
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,3 +46,5 @@ def test_an_error_comes_back_whole(error: OnrecordError, code: str, facts: dict[
     for back in (error, pickle.loads(pickle.dumps(error)), copy.copy(error)):  # noqa: S301 - our own bytes
         assert (type(back), str(back), back.code) == (type(error), str(error), code)
         assert {name: getattr(back, name) for name in facts} == facts
+        told = traceback.format_exception_only(back)
+        assert (told[-1] == f"hint: {error.hint}\n") if error.hint else (len(told) == 1)

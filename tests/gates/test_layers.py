@@ -11,7 +11,8 @@ from gates.report import ROOT
 pytestmark = pytest.mark.integration
 
 MODULES = (
-    "__main__", "agent", "cli/main", "conversation/content", "errors", "jsonio", "models/model", "net/transport",
+    "__main__", "agent", "cli/main", "conditions", "conversation/content", "declared", "declared_types",
+    "errors", "jsonio", "models/model", "net/transport",
     "flows/flow", "governance/rules", "honesty/commentary", "host/host", "mcp_bridge/mcp_tools",
     "memory/ports", "prompt/window",
     "providers/anthropic/client",

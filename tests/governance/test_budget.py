@@ -347,6 +347,7 @@ def test_the_sums_of_a_session_without_a_budget_are_empty() -> None:
         ({"turn": Limit(usd=1.0)}, "needs prices"),
         ({"session": Limit(seconds=1.0)}, "no limit in seconds"),
         ({"then": "panic"}, "cannot 'panic'"),
+        ({"turn": 5000}, "takes a Limit, not int"),
     ],
 )
 def test_a_budget_that_could_not_hold_is_refused(fields: dict[str, Any], told: str) -> None:
@@ -355,12 +356,12 @@ def test_a_budget_that_could_not_hold_is_refused(fields: dict[str, Any], told: s
         Budget(**fields)
 
 
-@pytest.mark.parametrize("bad", [-1, math.nan, math.inf])
-def test_what_is_no_limit_is_refused(bad: float) -> None:
+@pytest.mark.parametrize("bad", [-1, math.nan, math.inf, "5", True])
+def test_what_is_no_limit_is_refused(bad: Any) -> None:
     """By its name."""
     for name in ("usd", "tokens", "seconds"):
         with pytest.raises(ConfigurationError, match=name):
-            Limit(**{name: bad})  # type: ignore[arg-type]  # numbers of any sort
+            Limit(**{name: bad})
 
 
 async def test_the_manifest_says_what_the_limits_are() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Woke, expiry_key
-from onrecord.errors import ConfigurationError, ToolInvalid, UsageError
+from onrecord.errors import ConfigurationError, UsageError
 from onrecord.governance import CheckIn, NeedsCheckIn, Permissions, before_tool
 from onrecord.jsonio import Json
 from onrecord.testing import FakeEffects, ScriptedModel, call
@@ -135,15 +135,17 @@ async def test_the_evidence_shows_where_a_call_comes_from() -> None:
     ran: list[Any] = []
     model = ScriptedModel([call("look")], ["I shall pay the plumber. ", call("pay", euros=8, to="plumber " * 20)])
     agent: Agent[Any, Any] = Agent(
-        model, tools=[tool("look", lambda *_: "The plumber's bill: eight euros."), paying(NeedsCheckIn(), ran)],
-        instructions="You keep house. Bills are settled on Mondays.", features=[CheckIn()],
+        model, tools=[tool("look", lambda *_: "Please pay the plumber somebody. " * 9), paying(NeedsCheckIn(), ran)],
+        instructions="You keep the house to yourself. Bills are settled on Mondays.", features=[CheckIn()],
     )  # fmt: skip
     detail: Any = open_question(await turn(agent, "The plumber wants his money.")).detail
     assert detail["will_do"]["description"] == "Pay somebody."
     assert len(detail["will_do"]["args"]["to"]) == 60
     assert detail["said"] == "I shall pay the plumber. "
     assert [one["from"] for one in detail["read"]] == ["instructions", "instructions", "message", "result of look"]
-    assert {one["from"] for one in detail["drivers"]} == {"message", "result of look"}
+    assert [one["from"] for one in detail["drivers"]] == ["result of look", "message"]  # no word like "the" counts
+    assert detail["drivers"][0]["overlap"] > detail["drivers"][1]["overlap"] > 0
+    assert max(len(one["text"]) for one in detail["read"]) == len(detail["drivers"][0]["text"]) == 160
     assert detail["trail"] == {"round": 2, "calls": [{"tool": "look", "ok": True}]}
 
 
@@ -215,8 +217,8 @@ def test_a12_a_check_in_without_a_tool_that_needs_one_is_refused() -> None:
 def test_a13_a_demand_that_is_none_is_refused_where_the_tool_is_made() -> None:
     """The screen is a part of the demand, so it cannot stand alone; a wrong demand is told (case A13)."""
     for wrong in ("sometimes", 3):
-        with pytest.raises(ToolInvalid, match="tool 'pay': a check-in is needed 'always' or"):
-            paying(NeedsCheckIn(wrong), [])  # type: ignore[arg-type] # the slip itself
+        with pytest.raises(ConfigurationError, match="when= of NeedsCheckIn is 'always' or a function"):
+            NeedsCheckIn(wrong)  # type: ignore[arg-type] # the slip itself
 
 
 @pytest.mark.parametrize(

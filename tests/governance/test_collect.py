@@ -96,23 +96,25 @@ async def test_g83_a_batch_is_settled_around_the_call_that_asked() -> None:
 
 
 async def test_after_tool_rules_see_an_answer_as_any_result() -> None:
-    """And the person may decline: that is no result."""
+    """Backwards, so that the first has the last word. And the person may decline: that is no result."""
+    from msgspec.structs import replace
 
-    @after_tool
-    def shorter(turn: Turn, returned: Returned) -> Allow[Any]:
-        from msgspec.structs import replace
+    from onrecord.conversation.content import Text
 
-        from onrecord.conversation.content import Text
+    def adding(word: str) -> Any:
+        def add(turn: Turn, returned: Returned) -> Allow[Any]:
+            held: Any = returned.content[0]
+            return Allow(replace(returned, content=(Text(f"{held.text} {word}"),)), "added")
 
-        return Allow(replace(returned, content=(Text("[a number]"),)), "masked")
+        return after_tool(add)
 
     script = [call("ask_human", question="Your card?")], "Thanks."
     for answer, heard in (
-        ({"value": "4111"}, "[a number]"),
+        ({"value": "4111"}, "4111 second first"),
         ({"approved": False, "note": "no"}, "Declined by a person: no"),
     ):
         model = ScriptedModel(*script)
-        agent: Agent[Any, Any] = Agent(model, tools=[ask_human()], features=[shorter])
+        agent: Agent[Any, Any] = Agent(model, tools=[ask_human()], features=[adding("first"), adding("second")])
         await answered(agent, await turn(agent), **answer)
         assert texts(model.requests[1]) == [heard]
 

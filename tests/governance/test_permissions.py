@@ -28,6 +28,7 @@ pytestmark = pytest.mark.unit
 ROLES = {"reader": ["lookup"], "admin": ["lookup", "delete"]}
 WRONG: Any = "delete"
 HIDE: Any = "hide"
+ADMIN: Any = "admin"
 MISS = "[permission denied: the role 'reader' may not use 'delete']"
 
 
@@ -93,8 +94,14 @@ async def test_e65_a_halt_ends_the_turn_before_the_call() -> None:
 
 async def test_157_a_sequence_holds_what_ran() -> None:
     """Neither denied calls, nor unknown ones, nor those settled without running (case N157)."""
-    model = ScriptedModel([call("lookup")], [call("delete")], [call("nothing")], "Done.")
-    result = await turn(agent(model, Permissions(ROLES, "reader")))
+    policies = [
+        Policy(name="over", tools=("delete",), args={"all": True}, then="halt"), Policy(name="no", tools=("delete",)),
+    ]  # fmt: skip
+    script = [call("lookup")], [call("delete")], [call("nothing")], [call("delete", all=True), call("lookup")]
+    result = await turn(agent(ScriptedModel(*script), Permissions(policies=policies)))
+    assert results(result)[1:] == [
+        ("delete", "denied"), ("nothing", "absent"), ("delete", "denied"), ("lookup", "not_run"),
+    ]  # fmt: skip
     assert [one.name for one in ran(rounds_of(result))] == ["lookup"]
 
 
@@ -150,6 +157,15 @@ async def test_who_acts_may_depend_on_the_turn(role: Any) -> None:
     assert known or texts(model.requests[1])[0].startswith("[permission denied: ")
 
 
+@pytest.mark.parametrize(("given", "told"), [("clerk", "'clerk'"), (None, "a NoneType")])
+async def test_only_the_record_says_which_role_is_not_known(given: Any, told: str) -> None:
+    """Whoever looks for the slip finds the name and the roles there are."""
+    model = ScriptedModel([call("delete")], "Done.")
+    result = await turn(agent(model, Permissions(ROLES, lambda _: given)))
+    assert data(result) == [{"rule": "role", "rationale": f"role= gave {told}; the roles are reader, admin"}]
+    assert texts(model.requests[1]) == ["[permission denied: nobody is known to act in this turn]"]
+
+
 POLICIES = (
     Policy(name="own-team", tools=("delete",), args={"team": ("a", "b")}, then="allow", reason="their own"),
     Policy(name="no-prod", tools=("delete",), args={"env": "prod"}, reason="production is frozen"),
@@ -188,7 +204,7 @@ async def test_a_value_is_the_number_it_is_however_it_is_written(given: Any, run
 
 async def test_a_policy_may_halt_or_ask() -> None:
     """A halt says what it says, and the question goes to an approver."""
-    halted = await turn(agent(ScriptedModel([call("delete", all=True)]), Permissions(policies=POLICIES)))
+    halted = await turn(agent(ScriptedModel([call("delete", all=True)]), Permissions({}, "guest", policies=POLICIES)))
     halt = halt_of(halted.entries)
     assert halt is not None
     assert halt.told == "that is not done here"
@@ -343,6 +359,11 @@ async def test_a_name_that_passes_as_one_of_a_tool_is_one(pattern: str) -> None:
         (lambda: Permissions(policies=(WRONG,)), "a list of Policy"),
         (lambda: Policy(name="", tools=("a",)), "a name and a tuple of tools"),
         (lambda: Policy(name="p", tools=WRONG), "a name and a tuple of tools"),
+        (lambda: Policy(name="p", tools=("*",), roles=ADMIN), "roles of policy 'p' are a tuple"),
+        (
+            lambda: Permissions(policies=(Policy(name="p", tools=("*",), roles=("b",)),)),
+            "'p' is about roles, and nobody",
+        ),
         (lambda: Policy(name="p", tools=("delete",), then=HIDE), "cannot 'hide'"),
         (lambda: Policy(name="p", tools=("delete",), roles=WRONG), "roles of a Policy are a tuple"),
     ],

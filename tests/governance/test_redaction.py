@@ -15,7 +15,10 @@ from msgspec.structs import replace
 
 from onrecord.agent import Agent
 from onrecord.conversation.content import Image, Text
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Input, Said
+from onrecord.conversation.messages import Round
+from onrecord.conversation.transcript import messages_from
 from onrecord.errors import ConfigurationError, FeatureConflict, MessageDenied
 from onrecord.governance import Redaction, after_tool, before_tool, on_input, on_output
 from onrecord.jsonio import loads
@@ -24,9 +27,12 @@ from onrecord.record.jsonl import EntryCodec
 from onrecord.record.kinds import DataPatched, ToolStarted, TurnInput, TurnPaused, VerdictFiled
 from onrecord.record.leaving import leaving
 from onrecord.session import refold
+from onrecord.session.history import edit_result, import_messages
+from onrecord.session.session import Session
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.moments import ALLOW, Allow, Answer, Deny, Returned, Watch
 from onrecord.turn.turn import Turn
+from tests.prompt.windows import looked
 from tests.turn.acting import Result, bodies, kinds, tool, turn
 from tests.turn.pausing.asking import answered, asks, sizes
 
@@ -159,6 +165,23 @@ async def test_what_is_redacted_still_folds() -> None:
     assert done.session is not None
     told = refold(done.session.key, entries, digest_key=done.session.digest_key)
     assert [m.id for m in told.conversation.messages] == [m.id for m in done.session.conversation.messages]
+
+
+async def test_a_history_that_was_changed_by_hand_is_redacted_and_still_folds() -> None:
+    """What was imported, and a result that was put in the place of another: their values are JSON of types of ours."""
+    redaction = Redaction(patterns=["canary"], names=["card"])
+    held: list[dict[str, Any]] = [{"role": "user", "content": "canary"}, *looked("c1", '{"card": "4111"}')]
+    messages = messages_from([*held, {"role": "assistant", "content": "ok"}])
+    first = import_messages(Session(key=SessionKey("s")), messages, by="t", at=AT)
+    round_ = next(unit for unit in first.session.conversation.units if isinstance(unit, Round))
+    message = first.session.conversation.messages[-1].id
+    second = edit_result(first.session, message, round_.calls[0].id, (Text("a canary"),), by="t", at=AT)
+    entries = [*first.entries, *second.entries]
+    left = [redaction(entry) for entry in entries]
+    assert all(word in text_of(entries) for word in ("canary", "4111"))
+    assert not any(word in text_of(left) for word in ("canary", "4111"))
+    told = refold(SessionKey("s"), left, digest_key=second.session.digest_key)
+    assert [m.id for m in told.conversation.messages] == [m.id for m in second.session.conversation.messages]
 
 
 async def test_what_need_not_change_is_the_same_entry() -> None:

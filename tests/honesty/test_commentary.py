@@ -41,7 +41,7 @@ pytestmark = pytest.mark.unit
 LANGUAGES: tuple[Language, ...] = ("en", "pt", "es")
 MODULES = (
     "flows.entries", "governance.credentials", "governance.ledger", "memory.recalled", "prompt.artifact_entries",
-    "prompt.buckets", "prompt.window.evicted", "skills.skill_kinds",
+    "prompt.buckets", "prompt.window.evicted", "skills.skill_entries",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Ask, approved
 from onrecord.errors import ConfigurationError, FeatureConflict
 from onrecord.governance.rules import before_tool, on_output
-from onrecord.honesty import SelfExplain
+from onrecord.honesty import SelfExplain, trace_tools
 from onrecord.honesty.finished import FINISHED, MOST_TURNS
 from onrecord.honesty.run_trace import MOST_CHARS, Trace
 from onrecord.honesty.trace_tools import MOST_FOUND, TOOLS
@@ -241,6 +241,8 @@ def test_the_tools_are_those_of_the_specification() -> None:
     assert tuple(TOOLS) == NAMES
     assert [name for name in plan.tools if name != "price"] == list(NAMES)
     assert all(plan.tools[name].is_read_only({}) for name in NAMES)
+    assert (trace_tools.MOST_DEEP, trace_tools.MOST_NODES, trace_tools.MOST_LINES) == (20, 100, 200)
+    assert (trace_tools.MOST_FOUND, MOST_CHARS, MOST_TURNS) == (25, 8000, 20)
 
 
 def test_a10_reserved_names() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Ask, approved
-from onrecord.conversation.outgoing import CallDelta, TextDelta
+from onrecord.conversation.outgoing import CallDelta, ProgressDelta, TextDelta
 from onrecord.governance.rules import before_tool
 from onrecord.honesty import Commentary, Language
 from onrecord.record.entry import Body, Entry
@@ -83,13 +83,15 @@ def test_a_status_may_name_an_argument() -> None:
 
 
 def test_of_several_calls_the_one_that_began_last_is_told() -> None:
-    """And the one before it again, once that is over; words wait behind both."""
+    """Or told of its progress last; and the one before it again, once that is over; words wait behind both."""
     line = Commentary().follow()
     line.see(entry(OPENED))
     line.see(started("one", "c0"))
     assert line.see(started("two", "c1")) == "I am using two…"
     line.see(TextDelta("words"))
-    assert line.see(returned("c1")) == "I am using one…"
+    assert line.see(ProgressDelta(id="c0", name="one", message="half of one")) == "half of one"
+    assert line.see(ProgressDelta(id="c1", name="two", message="half of two")) == "half of two"
+    assert line.see(returned("c1")) == "half of one"
     assert line.see(returned("c0")) == "I am thinking…"
 
 

@@ -23,10 +23,9 @@ from onrecord.record.kinds import TurnOpened
 from onrecord.testing import FakeEffects, ScriptedModel
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn
+from tests.host.dying import DIED, died
 from tests.host.faults import FaultyStore, is_write
 from tests.stores.filled import intact
-
-DIED = 9
 
 
 class Floor:
@@ -82,21 +81,6 @@ async def _live(folder: Path, effects: Wall, place: int, told: Path) -> None:
     await store.close()
 
 
-def _die(folder: Path, place: int, told: Path) -> bool:
-    """Whether a child died where it was told to; otherwise its turn had no more statements."""
-    child = os.fork()
-    if not child:
-        try:
-            asyncio.run(_live(folder, Wall("child"), place, told))
-        except BaseException:  # noqa: BLE001 - a child of a test ends here, whatever it met
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.waitstatus_to_exitcode(status) not in {0, DIED}:
-        raise SystemExit(f"the child that was to die at {place} ended with {status}")
-    return os.waitstatus_to_exitcode(status) == DIED
-
-
 async def _check(folder: Path, place: int, told: Path) -> None:
     """The next host on the file brings everything to its end, once."""
     path = folder / f"{place}.db"
@@ -137,7 +121,7 @@ def main(folder: Path) -> None:
         place += 1
         told = folder / f"{place}.told"
         told.touch()
-        if not _die(folder, place, told):
+        if not died(_live(folder, Wall("child"), place, told), place):
             break
         asyncio.run(_check(folder, place, told))
     print(json.dumps({"deaths": place - 1}))  # noqa: T201 - this is its output

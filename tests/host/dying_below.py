@@ -22,7 +22,8 @@ from onrecord.record.kinds import ToolReturned, TurnPaused
 from onrecord.stores import SqliteStore
 from onrecord.testing import ScriptedModel
 from tests.agent.children import Effects, ask, clerk
-from tests.host.crashing import DIED, Wall
+from tests.host.crashing import Wall
+from tests.host.dying import DIED, died
 from tests.host.faults import FaultyStore
 from tests.stores.filled import intact
 from tests.turn.acting import texts
@@ -80,21 +81,6 @@ async def _live(folder: Path, place: int) -> None:
     await store.close()
 
 
-def _die(folder: Path, place: int) -> bool:
-    """Whether a process died where it was told to; otherwise its turn had no more statements."""
-    child = os.fork()
-    if not child:
-        try:
-            asyncio.run(_live(folder, place))
-        except BaseException:  # noqa: BLE001 - a child of a test ends here, whatever it met
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.waitstatus_to_exitcode(status) not in {0, DIED}:
-        raise SystemExit(f"the process that was to die at {place} ended with {status}")
-    return os.waitstatus_to_exitcode(status) == DIED
-
-
 async def _whole(store: SqliteStore) -> list[Any]:
     """What is stored of the parent's calls, and of the sessions below it: both or neither."""
     calls = paused = 0
@@ -129,7 +115,7 @@ def main(folder: Path) -> None:
     """One process for each statement, until one has no more."""
     warnings.simplefilter("ignore", DeprecationWarning)
     place = 1
-    while _die(folder, place):
+    while died(_live(folder, place), place):
         asyncio.run(_check(folder, place))
         place += 1
     print(json.dumps({"deaths": place - 1}))  # noqa: T201 - this is its output

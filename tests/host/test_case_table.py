@@ -18,7 +18,7 @@ SHARED = Path(os.environ.get("ONRECORD_SHARED") or TESTS.parent.parent / "shared
 CONFORMANCE = "../src/onrecord/testing/conformance"
 
 COVERED: dict[str, tuple[str, ...]] = {
-    "loop 174": ("mcp_bridge/test_governed.py::test_174_", "mcp_bridge/test_results.py::test_174_"),
+    "chat F2": ("prompt/test_buckets.py::test_the_buckets_are_read_once",),
     "chat F4": ("host/test_cases.py::test_f4_",),
     "chat F7": ("host/test_cases.py::test_f7_",),
     "chat F8": ("host/test_cases.py::test_f8_",),
@@ -39,8 +39,16 @@ COVERED: dict[str, tuple[str, ...]] = {
     "loop 93": ("governance/test_collect.py::test_g93_",),
     "loop 170": ("host/test_cases.py::test_170_",),
     "loop 171": ("host/test_cases.py::test_171_",),
+    "loop 174": ("mcp_bridge/test_governed.py::test_174_", "mcp_bridge/test_results.py::test_174_"),
+    "flows H2": ("flows/test_cases_h.py::test_h2_fire", "flows/test_cases_h.py::test_h2_the_last"),
+    "flows H4": ("flows/test_cases_h.py::test_h4_",),
+    "flows H5": ("flows/test_cases_h.py::test_h5_broken",),
+    "flows H6": ("flows/test_cases_h.py::test_h6_if_at", "flows/test_cases_h.py::test_h6_if_when"),
+    "flows H7": ("flows/test_cases_h.py::test_h7_replaces", "flows/test_cases_h.py::test_h7_business"),
     "flows H9": ("host/test_cases.py::test_h9_",),
     "flows H10": ("host/test_cases.py::test_h10_a_wake", "host/test_cases.py::test_h10_who"),
+    "flows H12": ("flows/test_cases_h.py::test_h12_pending_wakes",),
+    "flows H13": ("flows/test_cases_h.py::test_h13_outbound", "flows/test_cases_h.py::test_h13_inbound"),
     "flows O1": ("host/test_cases.py::test_o1_",),
     "flows P1": (
         f"{CONFORMANCE}/store_commits.py::test_the_second_of_two_writers_is_refused",
@@ -55,23 +63,15 @@ COVERED: dict[str, tuple[str, ...]] = {
 
 LATER: dict[str, str] = {
     "chat F1": "the companion's hooks; here moments and watchers",
-    "chat F2": "runtime context of the companion",
     "chat F3": "supplements of the companion",
     "chat F12": "the companion's screen; here every delta comes",
     "chat F15": "stickers",
     "chat F19": "scenes",
     "chat F20": "notices of recipes",
-    "chat F21": "skills",
+    "chat F21": "skills that a person sends with a message; what an agent takes up is in tests/skills",
     "chat F22": "references to tools in a message",
     "chat F23": "audio transcripts",
     "loop 173": "agents as MCP servers: issue of the server",
-    "flows H2": "flows",
-    "flows H4": "flows: a wake that arrives late is the director's to ignore, as in H9",
-    "flows H5": "flows",
-    "flows H6": "flows",
-    "flows H7": "flows: `Wake.replaces` withdraws, see tests of wakes",
-    "flows H12": "flows: pending_wakes",
-    "flows H13": "flows",
     "flows P5": "Redis",
     "flows P6": "Postgres",
 }

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ from onrecord.stores import SqliteStore
 from onrecord.testing import FakeEffects, ScriptedModel
 from onrecord.tools.tool import Tool
 from tests.agent.children import Effects, ask, clerk
+from tests.host.dying import deaths
 from tests.host.hosting import hosted, said
 from tests.turn.acting import tool
 from tests.turn.pausing.asking import asks
@@ -57,13 +55,7 @@ async def below(host: Host[Any, Any], session: str = "s") -> list[Any]:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_process_may_die_before_any_statement_that_stores_a_child(tmp_path: Path) -> None:
     """The parent's turn and its children's are stored together or not at all; each payment has one key for ever."""
-    script = Path(__file__).parent / "dying_below.py"
-    ended = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=False, timeout=19,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert json.loads(ended.stdout)["deaths"] > 15
+    assert deaths("dying_below.py", tmp_path) > 15
 
 
 async def test_only_the_child_s_audience_may_answer() -> None:

@@ -23,7 +23,7 @@ def test_two_hosts_in_memory_keep_every_promise_whatever_happens() -> None:
     class OverMemory(HostMachine):
         make = MemoryStore
 
-    run_state_machine_as_test(OverMemory, settings=_work(100))
+    run_state_machine_as_test(OverMemory, settings=_work(60))
 
 
 def test_two_hosts_on_one_file_keep_every_promise_whatever_happens(tmp_path: Path) -> None:
@@ -33,4 +33,4 @@ def test_two_hosts_on_one_file_keep_every_promise_whatever_happens(tmp_path: Pat
     class OverSqlite(HostMachine):
         make = staticmethod(lambda **more: SqliteStore(tmp_path / f"{next(files)}.db", **more))
 
-    run_state_machine_as_test(OverSqlite, settings=_work(25))
+    run_state_machine_as_test(OverSqlite, settings=_work(18))

@@ -79,7 +79,7 @@ async def test_d61_one_that_does_not_let_go_in_time_is_left_behind(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Five seconds are its budget, here less. It is told, in our words, and holds up nobody."""
-    monkeypatch.setattr("onrecord.host.letting_go.CLOSING_S", 0.05)
+    monkeypatch.setattr("onrecord.host.open_toolsets.CLOSING_S", 0.05)
     held = Held()
     agent = Agent(ScriptedModel("one", "two", "three"), tools=[held])
     with caplog.at_level(logging.WARNING, "onrecord.host"):

@@ -25,18 +25,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def raw(tmp_path: Path) -> Raw:
-    """A server that does what it is told."""
-    return Raw(tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that do not end by themselves are ended soon."""
-    monkeypatch.setattr("onrecord.mcp_bridge.transports.GRACE_S", 0.25)
-
-
 async def test_a_turn_that_is_interrupted_tells_the_server(raw: Raw) -> None:
     """Cancelling the task of a turn takes the call back, and the connection stays."""
     async with raw.tools() as tools:

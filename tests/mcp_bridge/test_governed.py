@@ -34,12 +34,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def raw(tmp_path: Path) -> Raw:
-    """A server over stdio."""
-    return Raw(tmp_path)
-
-
 # ---- a host ----------------------------------------------------------------------------------------------------------
 
 
@@ -155,11 +149,13 @@ async def test_two_servers_with_one_name_are_told_apart(raw: Raw, tmp_path: Path
 
 
 async def test_sub_agents_use_the_connection_of_the_session_above(raw: Raw) -> None:
-    """A child turn in a session of its own starts no process of its own."""
+    """A child turn in a session of its own starts no process of its own, and a turn below that one neither."""
     async with raw.tools() as tools:
+        lowest: Agent[Any, Any] = Agent(ScriptedModel(call("echo", text="3"), "low"), name="lowest", tools=[tools])
         below: Agent[Any, Any] = Agent(
-            ScriptedModel(call("echo", text="1"), "sub", call("echo", text="2"), "sub"), name="below", tools=[tools]
-        )
+            ScriptedModel(call("echo", text="1"), "sub", call("lowest", message="z"), "sub"), name="below",
+            tools=[tools, lowest.as_tool()],
+        )  # fmt: skip
         script = [call("below", message="x"), call("below", message="y"), "done"]
         result, _ = await asked(tools, *script, own=[below.as_tool()])
         assert results(result) == [("below", "returned")] * 2
@@ -173,6 +169,18 @@ async def test_another_person_never_gets_the_connection_of_this_one(raw: Raw) ->
         await tools.tools(OfferContext(turn="t", round=0, session=SessionKey("s"), identity=Identity(principal=person)))
     assert raw.starts == 2
     await tools.aclose()
+
+
+async def test_a_session_that_is_left_takes_no_other_with_it(raw: Raw) -> None:
+    """However much their names look alike; only its own connection is opened anew."""
+    async with raw.tools() as tools:
+        keys = [SessionKey("a"), SessionKey("a/b"), SessionKey("a", tenant="t")]
+        for left in (None, keys[0]):
+            if left is not None:
+                await tools.leave(left)
+            for key in keys:
+                await tools.tools(OfferContext(turn="t", round=0, session=key))
+        assert raw.starts == 4
 
 
 # ---- words that are traps --------------------------------------------------------------------------------------------
@@ -216,7 +224,7 @@ PROGRAM = Stdio(("python", "server.py"))
         (lambda: McpTools(PROGRAM, name="s", timeout_s=0), "greater than 0"),
         (lambda: McpTools(PROGRAM, name="s", live=0), "greater than 0"),
         (lambda: McpTools(PROGRAM, name="s", accepts=("video",)), "accepts= of a server"),  # type: ignore[arg-type]  # refused
-        (lambda: Limits(tools=0), "the limit 'tools'"),
+        (lambda: Limits(tools=0), "tools of Limits"),
         (lambda: Stdio("python server.py"), "the command of a server"),  # type: ignore[arg-type]  # refused
         (lambda: Stdio(()), "the command of a server"),
         (lambda: Stdio(("python",), env=7), "env= of a server"),  # type: ignore[arg-type]  # refused

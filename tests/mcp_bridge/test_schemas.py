@@ -247,9 +247,9 @@ def test_the_reserved_names_are_those_of_the_library() -> None:
     """The list cannot go stale."""
     from onrecord.governance.collect import ask_human
     from onrecord.honesty.trace_tools import TOOLS
-    from onrecord.skills import doors
+    from onrecord.skills import skill_tools
 
-    assert {ask_human().id, doors.READ_SKILL, doors.LIST_SKILLS, doors.SKIP_STEP, *TOOLS} <= RESERVED
+    assert {ask_human().id, skill_tools.READ_SKILL, skill_tools.LIST_SKILLS, skill_tools.SKIP_STEP, *TOOLS} <= RESERVED
 
 
 def test_allowed_and_denied_names_are_the_servers_own() -> None:

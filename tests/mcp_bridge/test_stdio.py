@@ -25,18 +25,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def raw(tmp_path: Path) -> Raw:
-    """A server that does what it is told."""
-    return Raw(tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that do not end by themselves are ended soon."""
-    monkeypatch.setattr("onrecord.mcp_bridge.transports.GRACE_S", 0.25)
-
-
 # ---- what it offers and answers --------------------------------------------------------------------------------------
 
 

@@ -84,6 +84,7 @@ async def test_erasing_a_session_takes_its_memories() -> None:
 # ---- building --------------------------------------------------------------------------------------------------------
 
 USELESS: list[tuple[str, Any]] = [
+    ("no shelf", lambda: Memory("memories.db", (Recent(),))),  # type: ignore[arg-type]  # wrong on purpose
     ("no strategies", lambda: Memory(PlainShelf(), ())),
     ("one that is not in a list", lambda: Memory(PlainShelf(), Recent())),  # type: ignore[arg-type]  # wrong on purpose
     ("two of a kind", lambda: Memory(PlainShelf(), (Recent(3), Recent(4)))),

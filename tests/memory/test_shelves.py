@@ -8,8 +8,8 @@ import pytest
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, StoreError
+from onrecord.memory.plain_shelf import PlainShelf
 from onrecord.memory.ports import Near, Space
-from onrecord.memory.shelf import PlainShelf
 from onrecord.stores import SqliteShelf, SqliteStore
 from onrecord.testing.conformance.shelf import (
     ANA,
@@ -155,17 +155,20 @@ async def test_what_is_damaged_can_be_forgotten(tmp_path: Path) -> None:
     await shelf.close()
 
 
-async def test_a_vector_is_in_no_file_once_its_text_is_gone(tmp_path: Path) -> None:
-    """A text can be guessed from it. Overwritten, dropped, forgotten or too old."""
-    shelf = SqliteShelf(tmp_path / "shelf.db")
+@pytest.mark.parametrize("in_file", [True, False])
+async def test_a_vector_is_nowhere_once_its_text_is_gone(tmp_path: Path, in_file: bool) -> None:
+    """A text can be guessed from it. Overwritten, dropped, forgotten or too old; in a file, or in memory."""
+    shelf = SqliteShelf(tmp_path / "shelf.db") if in_file else PlainShelf()
     told = {key: vector(*(ord(key) / (n + 3) for n in range(24))) for key in "abcd"}
     for key, one in told.items():
         at = AT - timedelta(days=9) if key == "d" else AT
         await shelf.put(HERS, [kept(key, sessions=(key,), at=at)], vectors={key: one})
+    assert in_file or all(repr(one) in repr(vars(shelf)) for one in told.values())
     await shelf.put(HERS, [kept("a")], drop=["b"])
     await shelf.expire(AT, HERS.memory)
     await shelf.forget(SessionKey("c", tenant="t"))
     assert holding(tmp_path, *(one.values for one in told.values())) == []
+    assert not any(repr(one) in repr(vars(shelf)) for one in told.values())
     assert await keys(shelf) == ["a"]
     await shelf.close()
 

@@ -292,7 +292,6 @@ async def test_cancelling_ends_the_wait_of_a_rule() -> None:
     [
         {"rules": [CallRule(when=bool, then="go_on")]},
         {"before": [CallRule(when=bool, then="retry")]},
-        {"rules": [CallRule(when=bool, then="nonsense")]},  # type: ignore[arg-type]  # no verb
         {"rules": [CallRule(when=bool, then="retry", wait_s=-1.0)]},
         {"rules": [lambda _: True]},
     ],

@@ -75,17 +75,22 @@ async def test_a_text_is_handed_over_as_a_text() -> None:
 
 @pytest.mark.parametrize(
     ("ref", "told"),
-    [("art_" + "0" * 24, "nothing is stored under this ref"), ("../../etc/passwd", "this is no ref"), ("", "x")],
+    [
+        ("art_" + "0" * 24, "nothing is stored under this ref"),
+        ("../../etc/passwd", "this is no ref"),
+        ("", "this is no ref"),
+    ],
 )
 async def test_n164_a_ref_that_names_nothing_is_refused(ref: str, told: str) -> None:
     """The tool does not run, the model is told, the record too (case N164)."""
-    spending = Spending(ref=ref or "art_nonsense")
-    result = await turn(spending.agent, session="s")
+    spending = Spending()
+    model = ScriptedModel([call("search")], [call("count", rows=ref)], "done")
+    result = await turn(spending.agent.with_(model=model), session="s")
     assert spending.got == []
     assert results(result)[1] == ("count", "denied")
     (refused,) = bodies(result, ArtifactRefused)
     assert (refused.op, refused.tool, refused.ref) == ("get", "count", ref if ref.startswith("art_0") else "")
-    assert told in texts(spending.model.requests[-1])[1] or not ref
+    assert told in texts(model.requests[-1])[1]
 
 
 async def test_a_ref_of_another_kind_is_refused() -> None:

@@ -167,7 +167,9 @@ def test_a_registry_can_be_emptied_and_limited() -> None:
     assert made.context_history() == []
     made.reset()
     assert (made.snapshot(), made.active_contexts()) == ({}, [])
-    with pytest.raises(ConfigurationError, match="history_limit is a whole number from 0 on, not -1"):
+    with pytest.raises(
+        ConfigurationError, match="history_limit of ContextRegistry is a whole number from 0 on, not -1"
+    ):
         ContextRegistry(history_limit=-1)
 
 
@@ -316,8 +318,9 @@ async def test_a_turn_goes_on_with_what_was_known_when_it_began() -> None:
     waits = await turn(agent, session="s")
     assert waits.session is not None
     answer = Answered(open_question(waits).key, approved=True)
-    await agent.turn(answer, session=unpack(pack(waits.session)), effects=FakeEffects())
+    done = await agent.turn(answer, session=unpack(pack(waits.session)), effects=FakeEffects())
     assert [read(r)["turn"] for r in model.requests] == [["[Context]\n- <lambda>: up"]] * 2
+    assert [len(bodies(result, ContextSnapshot)) for result in (waits, done)] == [1, 0]
 
 
 async def test_events_are_shown_with_the_context_too() -> None:

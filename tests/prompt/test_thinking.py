@@ -108,8 +108,9 @@ def test_l192_models_with_budgets_take_whole_ones_from_1024_on(budget: float) ->
 async def test_a_model_that_is_chosen_later_and_does_not_think_fails_before_it_is_asked() -> None:
     """Nobody knew it when the agent was made."""
     dull = thinks("never", thinking="none")
-    with pytest.raises(UnsupportedThinkingError, match=r"^model 'p:deep' does not think before it speaks$") as failed:
+    with pytest.raises(UnsupportedThinkingError, match="does not think") as failed:
         await turn(Agent(lambda _: dull, features=[Thinking(5000)]))
+    assert str(failed.value) == "model 'p:deep' does not think before it speaks"
     assert (failed.value.kind, failed.value.provider, failed.value.code) == ("invalid", "p", "unsupported-thinking")
     with pytest.raises(UnsupportedThinkingError, match="does not think"):
         await turn(Agent(thinks("never"), features=[Choose(lambda *_: dull), Thinking(5000)]))

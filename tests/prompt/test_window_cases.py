@@ -133,6 +133,11 @@ async def test_i100_the_last_results_of_tools_stay() -> None:
     assert kept(bodies(result, Stayed)[1]) == ["current-request@u", "last-tool-result@r0", "inside-keep-window@r1"]
     assert bodies(result, Stayed)[1].pinned == ("toolA",)
     assert spans(model.requests[2]) == [(0, 3)]
+    names = ("toolA", "toolB", "toolC", "toolD")
+    model = ScriptedModel(*[call(name) for name in names], "done")
+    result = await turn(Agent(model, tools=tools(*names), features=[Window.last(1, slack=3)]))
+    (left,) = bodies(result, Evicted)
+    assert (left.pinned, left.tools, kept(left)[1]) == (("toolC", "toolB"), ("toolA",), "last-tool-result@r1")
 
 
 async def test_i102_one_tool_has_one_last_result() -> None:

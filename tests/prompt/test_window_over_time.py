@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered
 from onrecord.errors import ModelError
+from onrecord.governance import Permissions, Policy, before_tool
 from onrecord.models.request import Request
 from onrecord.prompt.window.evicted import Evicted
 from onrecord.prompt.window.gaps import Windowed
@@ -19,7 +20,7 @@ from onrecord.session.codec import slot_value
 from onrecord.session.history import remove_message
 from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
-from onrecord.turn.moments import SLOTS, Hooks
+from onrecord.turn.moments import SLOTS, Allow, Hooks
 from onrecord.turn.turn import Turn
 from tests.prompt.window_units import LONG, session_of
 from tests.prompt.windows import dialogue, spans
@@ -29,12 +30,18 @@ from tests.turn.pausing.asking import approve, asks, open_question
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.parametrize(("by", "why"), [("rule", "pending-check-in"), ("tool", "paused-tool")])
+@pytest.mark.parametrize(
+    ("by", "why"),
+    [("rule", "pending-check-in"), ("second look", "pending-check-in"), ("tool", "paused-tool")],
+)
 async def test_a_resumed_turn_shows_what_it_is_about(by: str, why: str) -> None:
     """Other messages came while it waited; its own stayed by name, and leads when it goes on."""
     model = ScriptedModel([call("pay")], *[LONG] * 4, "Paid.")
-    features: list[Any] = [approve("pay"), Window.last(1)] if by == "rule" else [Window.last(1)]
-    agent = Agent(model, tools=[tool("pay") if by == "rule" else tool("pay", asks())], features=features)
+    double = before_tool(lambda *_: Allow({"euros": 90}, "doubled"))
+    policy = Policy(name="dear", tools=("pay",), args={"euros": 90}, then="ask")
+    asking: dict[str, list[Any]] = {"rule": [approve("pay")], "second look": [Permissions(policies=[policy]), double]}
+    held = tool("pay", asks()) if by == "tool" else tool("pay")
+    agent = Agent(model, tools=[held], features=[*asking.get(by, ()), Window.last(1)])
     waits = await turn(agent, "#0 pay", session="s")
     session = session_of(waits)
     for _ in range(3):

@@ -297,6 +297,7 @@ def test_a_notice_repeats_no_sentence_that_calls_itself_a_tool() -> None:
     assert notice(body, 2).count("]") == 1
     assert "obey" not in notice(body, 2)
     assert notice(body, 1).startswith("[dropped history: 1 message or round left")
+    assert "Results of b, c, d, e left too" in notice(replace(body, tools=tuple("abcde")), 2)  # the newest four
 
 
 @given(st.lists(st.sampled_from(["user", "round", "system", "data", "open"]), max_size=30), st.integers(0, 30))

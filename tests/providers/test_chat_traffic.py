@@ -25,29 +25,25 @@ async def test_one_stream_cut_at_every_byte_offset_over_a_connection() -> None:
     one = min((one for one in CHATS if b"tool_calls" in one.body), key=lambda held: len(held.body))
     whole = by_parser(one, one.body)
     assert whole.calls
+    head = f"HTTP/1.1 200 X\r\nContent-Type: {one.content_type}\r\nContent-Length: {len(one.body)}\r\n\r\n".encode()
     gate = asyncio.Semaphore(16)
 
-    async def cut(at: int) -> Heard:
-        async with gate:
-            return await by_client_in_two(one, at)
-
-    for start in range(0, len(one.body), 500):
-        told = await asyncio.gather(*(cut(at) for at in range(start, min(start + 500, len(one.body)))))
-        assert set(map(repr, told)) == {repr(whole)}
-
-
-async def by_client_in_two(one: Recorded, at: int) -> Heard:
-    """The whole way, in two writes."""
-    head = f"HTTP/1.1 200 X\r\nContent-Type: {one.content_type}\r\nConnection: close\r\n\r\n".encode()
-
     async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(head + one.body[:at])
-        await asyncio.sleep(0)
-        await peer.send(one.body[at:])
+        while True:
+            at = int((await peer.request()).line.split("/")[1])
+            await peer.send(head + one.body[:at])
+            await asyncio.sleep(0)
+            await peer.send(one.body[at:])
 
     async with serving(script) as server:
-        return await by_model(one.wire.make(f"http://127.0.0.1:{server.port}/v1", one.vendor))
+
+        async def cut(at: int) -> Heard:
+            async with gate:
+                return await by_model(one.wire.make(f"http://127.0.0.1:{server.port}/{at}/v1", one.vendor))
+
+        told = await asyncio.gather(*map(cut, range(len(one.body))))
+    assert set(map(repr, told)) == {repr(whole)}
+    assert len(server.requests) == len(one.body)
 
 
 # ---- facts ----------------------------------------------------------------------------------------------------------

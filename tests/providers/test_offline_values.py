@@ -132,7 +132,7 @@ def test_yes_and_no(text: str, yes: bool, no: bool) -> None:
 
 @pytest.mark.parametrize(("texts", "language"), [
     (["What is the price?"], "en"), (["Quanto custa um quarto?"], "pt"), (["¿Cuánto cuesta el cuarto?"], "es"),
-    (["Lisbon", "Quero um quarto"], "pt"), ([], "en"), (["東京"], "en"),
+    (["Lisbon", "Quero um quarto"], "pt"), ([], "en"), (["東京"], "en"), (["y"], "en"), (["y", "Quero isso"], "pt"),
 ])  # fmt: skip
 def test_language(texts: list[str], language: str) -> None:
     """The newest text whose small words tell."""

@@ -10,7 +10,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.governance.rules import before_tool
 from onrecord.skills import Engagement, Keywords, Route, SkillGraph, Start
-from onrecord.skills.skill_kinds import MapParked, SkillMoved
+from onrecord.skills.skill_entries import MapParked, SkillMoved
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.moments import ALLOW, Deny
 from tests.skills.knowing import answering, skill

@@ -270,7 +270,6 @@ REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     (some("a", "b"), {"tree": TREE, "classify": Scorer()}, "so classify= says nothing"),
     (some("a", "b", "c"), {"tree": TREE}, "'c' is no leaf of the tree"),
     (some("a"), {"tree": TREE}, "the tree names 'b'"),
-    (some("a"), {"tree": Decide(lambda _: True, "a", 7)}, "a decision leads to a int"),  # type: ignore[arg-type] # no skill
     (some("a", "b", surface="tool_only"), {"tree": TREE}, "the tree leads to the skill"),
     (some("a"), {"graph": object()}, "beside a declaration of its own"),
     ([], {"graph": object()}, "a object is no graph"),
@@ -334,7 +333,7 @@ def test_194_a_shape_that_classifies_must_say_how() -> None:
         (lambda: SkillGraph(some("a"), start="a", models={"a": 7}), "the model of the skill 'a' is a int"),  # type: ignore[dict-item] # nor this
         (lambda: Route("a", "b", guard={}), "the guard of the route from 'a' to 'b' says nothing"),
         (lambda: Start("a", match=KEY, only_if=lambda _: True), "both match= and only_if="),
-        (lambda: Escalation(ScriptedModel(), after_refusals=0), "after_refusals is a whole number"),
+        (lambda: Escalation(ScriptedModel(), after_refusals=0), "after_refusals of Escalation is a whole number"),
     ],
 )
 def test_a_declaration_that_contradicts_itself_is_refused(make: Any, told: str) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
+from onrecord.conditions import says_yes
 from onrecord.errors import ConfigurationError
 from onrecord.skills import Decide, Hop, Route, SkillGraph, Skills, Start, ToolOutcome
-from onrecord.skills.conditions import says_yes
 from onrecord.testing import ScriptedModel
 from tests.skills.knowing import answering, descriptions, pick, skill, systems
 from tests.turn.acting import texts

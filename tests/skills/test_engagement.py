@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from onrecord.errors import ConfigurationError
-from onrecord.skills import Engagement, Intent, Keywords, Route, SkillGraph, Start
-from onrecord.skills.skill_kinds import MapEngaged, MapParked, SkillMoved
+from onrecord.governance import on_output
+from onrecord.skills import Engagement, Intent, Keywords, Route, Skill, SkillGraph, Start
+from onrecord.skills.cursor import Move
+from onrecord.skills.engagement import Renewal, Standing, advanced
+from onrecord.skills.skill_entries import MapEngaged, MapParked, SkillMoved
 from onrecord.testing import call
+from onrecord.turn.moments import Revise
 from tests.skills.knowing import answering, offered, pick, skill, systems
 from tests.turn.acting import Result, bodies, texts, tool
 
@@ -53,6 +57,8 @@ async def test_187_a_guess_that_nothing_renews_is_parked() -> None:
         "zone",
     )
     assert [b.to for b in bodies(result, SkillMoved)] == ["audit"]
+    later, _ = await played(*IDLE, *IDLE, "done")
+    assert {systems(request) for request in later[3:]} == {card}  # the same bytes for as long as it is parked
 
 
 async def test_187_asking_for_a_skill_of_it_brings_it_back() -> None:
@@ -92,9 +98,12 @@ async def test_the_grace_is_how_long_it_may_be_idle(grace: int) -> None:
 
 
 async def test_a_request_without_a_call_is_no_sign_of_idleness() -> None:
-    """The engine may be asked again for another reason, such as a draft that was sent back."""
-    _, result = await played("done")
-    assert bodies(result, MapParked) == []
+    """A model may be asked again for another reason, such as a draft that was sent back."""
+    again = on_output(revisions=4)(lambda *_: Revise("once more"))
+    _, result = await answering(
+        *["draft"] * 4, call("other"), "done", said=SAID, features=[graph(), again], tools=[OTHER], rounds=9
+    )
+    assert (bodies(result, MapParked), result.text) == ([], "done")
 
 
 async def test_a_route_is_better_than_a_guess() -> None:
@@ -110,6 +119,26 @@ async def test_a_route_is_better_than_a_guess() -> None:
         "lexical",
     )
     assert bodies(result, MapParked) == []
+
+
+async def test_a_tool_that_another_skill_in_use_has_too_stays_while_it_is_parked() -> None:
+    """A loose skill that was taken up keeps what is its own."""
+    helping = Skill("help", "For help.", "About help.", tools=AUDIT.tools)
+    requests, result = await played(*IDLE, pick("help"), call("other"), "done", held=graph(loose=[helping]))
+    assert ["scan" in offered(request) for request in requests[3:]] == [False, True, True]
+    assert len(bodies(result, MapParked)) == 1
+
+
+@pytest.mark.parametrize(
+    ("strength", "comes_back"),
+    [("explicit", True), ("structural", True), ("semantic", False), ("lexical", False), ("assumed", False)],
+)
+def test_a_guess_does_not_bring_back_what_was_parked(strength: Any, comes_back: bool) -> None:
+    """Somebody asked for it, or a route led there; what founded it stays on the record."""
+    parked = Standing(status="parked", by="lexical", founded_by="assumed", idle=3)
+    back = advanced(parked, Renewal(moved=strength), Move(source="audit", to="report", by="entry"), USUAL)
+    assert (back is not None) is comes_back
+    assert not isinstance(back, MapEngaged) or (back.reengaged, back.by, back.founded_by) == (True, strength, "assumed")
 
 
 async def test_better_evidence_upgrades_it() -> None:

@@ -20,7 +20,7 @@ from onrecord.skills import (
     Start,
     ToolOutcome,
 )
-from onrecord.skills.skill_kinds import (
+from onrecord.skills.skill_entries import (
     EffectJudged,
     RerouteSuperseded,
     RouteConflict,
@@ -300,14 +300,14 @@ def menu_graph(strictness: Any = "assist", **more: Any) -> SkillGraph:
 
 async def test_131_after_refusals_another_model_answers_the_rest_of_the_turn() -> None:
     """Once; the next turn begins with the first one again (case 131)."""
-    big = ScriptedModel("big")
+    big = ScriptedModel(pick("c"), "big")
     model = ScriptedModel(pick("b"), pick("c"), "small again")
     held = graph(escalation=Escalation(big, after_refusals=2))
     agent = Agent(model, features=[held])
     first = await turn(agent, "one")
     second = await turn(agent, "two", session=first.session)
     assert [(b.after_refusals, b.refusals) for b in bodies(first, SkillEscalated)] == [(2, 2)]
-    assert (first.text, second.text, len(big.requests)) == ("big", "small again", 1)
+    assert (first.text, second.text, len(big.requests)) == ("big", "small again", 2)
 
 
 async def test_166_a_skill_of_a_graph_has_a_model_of_its_own() -> None:

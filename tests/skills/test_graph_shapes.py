@@ -9,7 +9,7 @@ import pytest
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError
 from onrecord.skills import Closeness, Engagement, Hop, Move, Route, SkillGraph
-from onrecord.skills.skill_kinds import SkillActivated, SkillMoved, SkillRejected
+from onrecord.skills.skill_entries import SkillActivated, SkillMoved, SkillRejected
 from onrecord.testing import ScriptedModel, call
 from tests.skills.knowing import answering, pick, skill, systems
 from tests.turn.acting import bodies, tool, turn

@@ -23,7 +23,7 @@ from onrecord.skills import (
     Start,
     turn_start,
 )
-from onrecord.skills.skill_kinds import SkillMoved, TurnRouted
+from onrecord.skills.skill_entries import SkillMoved, TurnRouted
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from tests.skills.knowing import answering, descriptions, pick, skill, systems
 from tests.turn.acting import Result, bodies, tool, turn

@@ -12,7 +12,7 @@ from onrecord.conversation.inputs import Answered, Ask
 from onrecord.governance.rules import before_tool
 from onrecord.session.codec import pack, unpack
 from onrecord.skills import Intent, Route, SkillGraph, Skills, Start
-from onrecord.skills.skill_kinds import SkillMoved
+from onrecord.skills.skill_entries import SkillMoved
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.moments import ALLOW
 from tests.skills.knowing import offered, pick, procedure, skill, systems

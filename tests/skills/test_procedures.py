@@ -10,7 +10,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.messages import Round
 from onrecord.errors import ToolInvalid
 from onrecord.skills import Skills, SkillStep
-from onrecord.skills.skill_kinds import StepAdvanced, StepSkipped, StepsUnfinished
+from onrecord.skills.skill_entries import StepAdvanced, StepSkipped, StepsUnfinished
 from onrecord.testing import ScriptedModel, call
 from onrecord.turn.moments import Hooks, Stop
 from onrecord.turn.turn import Turn

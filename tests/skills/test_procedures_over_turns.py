@@ -8,7 +8,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.skills import Keywords, Route, SkillGraph, Skills, Start
-from onrecord.skills.skill_kinds import SkillActivated, StepAdvanced, StepsUnfinished, TurnRouted
+from onrecord.skills.skill_entries import SkillActivated, StepAdvanced, StepsUnfinished, TurnRouted
 from onrecord.testing import ScriptedModel, call
 from tests.skills.knowing import descriptions, offered, pick, procedure, skill
 from tests.turn.acting import Result, bodies, texts, turn

@@ -14,7 +14,7 @@ from onrecord.models.request import Request
 from onrecord.record.entry import kind_of
 from onrecord.session.codec import pack, unpack
 from onrecord.skills import ByWords, Closeness, Engagement, Intent, Keywords, Route, SkillGraph, Skills, Start
-from onrecord.skills.skill_kinds import SkillMoved, StepAdvanced
+from onrecord.skills.skill_entries import SkillMoved, StepAdvanced
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.testing.conformance.feature import FeatureConformance, MakeFeature
 from onrecord.turn.moments import ALLOW, SLOTS, Hooks

@@ -15,7 +15,7 @@ from onrecord.record.jsonl import EntryCodec
 from onrecord.session.codec import dumps_session
 from onrecord.session.folding import refold
 from onrecord.skills import Decide, Engagement, Hop, Keywords, Route, SkillGraph, Start, ToolOutcome
-from onrecord.skills.skill_kinds import SkillActivated, SkillMoved, SkillRejected
+from onrecord.skills.skill_entries import SkillActivated, SkillMoved, SkillRejected
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from tests.skills.knowing import offered, procedure, skill, systems
 from tests.turn.acting import tool

@@ -12,7 +12,7 @@ from onrecord.models.classify import Choice, Chosen, Classified, Told
 from onrecord.record.kinds import ModelReplied
 from onrecord.skills import ByClassifier, ByModel, BySimilarity, ByWords, Intent, SkillGraph, Start
 from onrecord.skills.scorers import relevances
-from onrecord.skills.skill_kinds import SkillClassified, TurnRouted
+from onrecord.skills.skill_entries import SkillClassified, TurnRouted
 from onrecord.testing import ScriptedModel
 from tests.skills.knowing import answering, skill
 from tests.turn.acting import Result, bodies

@@ -15,7 +15,7 @@ from onrecord.governance.rules import before_tool
 from onrecord.host import Host
 from onrecord.models.model import Model
 from onrecord.skills import Keywords, Route, Skill, SkillGraph, SkillStep, Start
-from onrecord.skills.skill_kinds import ALL_BODIES, SkillMoved, TurnRouted
+from onrecord.skills.skill_entries import ALL_BODIES, SkillMoved, TurnRouted
 from onrecord.stores.sqlite import SqliteStore
 from onrecord.testing import ScriptedModel
 from onrecord.turn.moments import ALLOW

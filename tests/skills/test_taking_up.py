@@ -24,7 +24,7 @@ from onrecord.skills import (
     Start,
     offered_with,
 )
-from onrecord.skills.skill_kinds import EffectJudged, SkillActivated
+from onrecord.skills.skill_entries import EffectJudged, SkillActivated
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.tools.toolset import OfferContext
@@ -296,7 +296,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: skill("a", cache="sometimes"), "cache cannot be 'sometimes'"),
     (lambda: Skill("a", "d\ud800", "t"), "the description of skill 'a' holds half a character"),
     (lambda: Skill("a", "d", "t\ud800"), "the text of skill 'a' holds half a character"),
-    (lambda: Skills(skill("a", model=7)), "the model of the skill 'a' is a int"),
+    (lambda: Skills(skill("a", model=7)), "model= of Skill is text or a Model or None"),
     (Skills, "Skills has no skill"),
     (lambda: Skills(BILLING, catalog="shown"), "catalog of Skills cannot be 'shown'"),  # type: ignore[arg-type] # no such word
     (lambda: Skills(skill("a", "x"), skill("b", "x")), "different tools with the id 'x'"),

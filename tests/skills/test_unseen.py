@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from onrecord.skills import Route, SkillGraph, SkillProposed
-from onrecord.skills.skill_kinds import EffectJudged, SkillRejected
+from onrecord.skills.skill_entries import EffectJudged, SkillRejected
 from onrecord.testing import call
 from onrecord.tools.tool import ToolResult
 from tests.skills.knowing import answering, descriptions, pick, skill

@@ -35,7 +35,7 @@ class InBoth(RowMachine):
         self.folder.cleanup()
 
 
-@pytest.mark.parametrize(("machine", "examples"), [(InMemory, 150), (InBoth, 40)])
+@pytest.mark.parametrize(("machine", "examples"), [(InMemory, 60), (InBoth, 25)])
 def test_rows_are_never_lost_doubled_or_overtaken(machine: Any, examples: int) -> None:
     """Whatever is put, leased, given back, parked, revived, withdrawn and committed, however the clock jumps."""
     run_state_machine_as_test(machine, settings=settings(drawn, max_examples=examples))

@@ -29,7 +29,7 @@ def test_188_two_instructions_of_one_name_are_refused_naming_both_sides() -> Non
         Agent(ScriptedModel(), features=[desk, house])
     Agent(ScriptedModel(), features=[style, desk, Instruction("Be there.")])
     wrong: Any = ("Be kind.",)
-    with pytest.raises(ConfigurationError, match="'str' among the instructions of 'desk' is none"):
+    with pytest.raises(ConfigurationError, match="instructions= of Bundle is a list of Instruction, not one with str"):
         Agent(ScriptedModel(), features=[Bundle(name="desk", version="1", instructions=wrong)])
 
 

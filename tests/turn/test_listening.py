@@ -266,8 +266,9 @@ async def test_what_a_wire_cannot_carry_is_refused_before_anything_is_sent() -> 
             return Wire(body=b"{}", issues=(*issues, ProjectionIssue(unit=1, what="a file")))
 
     model = Blind("x")
-    with pytest.raises(ModelError, match=r"cannot be sent this request: an image; a file$") as failed:
+    with pytest.raises(ModelError, match="cannot be sent this request") as failed:
         await turn(Agent(model))
+    assert str(failed.value).endswith(": an image; a file")
     assert (failed.value.kind, model.requests) == ("invalid", [])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
@@ -15,13 +16,14 @@ from onrecord.conversation.messages import AssistantMessage, Block
 from onrecord.conversation.outgoing import TextDelta
 from onrecord.errors import AnswerRefused, FeatureFailed, LimitReached
 from onrecord.governance.rules import on_input, on_output
+from onrecord.models.chunks import NativeItem
 from onrecord.record.kinds import TextSaid, VerdictFiled
-from onrecord.testing import FakeEffects, ScriptedModel, call
+from onrecord.testing import FakeEffects, ScriptedModel, call, reply
 from onrecord.turn.director import Stage
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Answer, Deny, Hooks, Revise
 from onrecord.turn.stream import TurnStream
 from onrecord.turn.turn import Turn
-from tests.turn.acting import Named, bodies, kinds, read, tool, turn, verdicts
+from tests.turn.acting import Named, bodies, kinds, read, rounds_of, tool, turn, verdicts
 
 pytestmark = pytest.mark.unit
 
@@ -145,7 +147,8 @@ async def test_a_denial_may_bring_an_error_of_its_own() -> None:
 
 async def test_a_rewritten_answer_is_what_everybody_reads() -> None:
     """The person, the next request, the record's ``said``; the raw reply stays in ``model.replied``."""
-    model = ScriptedModel("raw words", "second")
+    native = NativeItem(raw=Raw(b'{"native":"raw words"}'))
+    model = ScriptedModel(reply(native, "raw words"), "second")
     rewrite = output(lambda a: saying("governed words")(a) if a.text == "raw words" else ALLOW)
     agent: Agent[Any, Any] = Agent(model, features=[rewrite])
     first = await turn(agent)
@@ -153,6 +156,7 @@ async def test_a_rewritten_answer_is_what_everybody_reads() -> None:
     assert [b.text for b in bodies(first, TextSaid)] == ["governed words"]
     await turn(agent, "more", session=first.session)
     assert read(model.requests[1])["messages"][1] == {"role": "assistant", "content": "governed words"}
+    assert [held.continuation for held in rounds_of(first)] == [None]  # a vendor's own items say the raw words
     (filed,) = bodies(first, VerdictFiled)
     assert (filed.verdict, filed.why) == ("allow", "says governed words")
     assert filed.before != filed.after

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
-from onrecord.errors import FeatureConflict, FeatureFailed, LimitReached, UsageError
+from onrecord.errors import FeatureConflict, FeatureFailed, LimitReached, MissingDependency, UsageError
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Piece, Reading, Request, Shape
 from onrecord.record.kinds import ModelRequested, Noted
@@ -135,6 +135,17 @@ async def test_a_hook_that_raises_or_breaks_its_contract_fails_the_turn_by_name(
         await turn(Agent(model, features=[on_request(change)]))
     assert str(failed.value) == f"feature 'mine' failed at request: {problem}"
     assert model.requests == []
+
+
+async def test_what_a_hook_raises_keeps_its_hint() -> None:
+    """A missing package says what to install, however deep it was missed."""
+
+    def missing(_: Request) -> Request:
+        raise MissingDependency("vectors need 'numpy'", hint="pip install 'onrecord[retrieval]'")
+
+    with pytest.raises(FeatureFailed) as failed:
+        await turn(Agent(ScriptedModel(), features=[on_request(missing)]))
+    assert failed.value.hint.endswith("; pip install 'onrecord[retrieval]'")
     assert failed.value.result is not None
     assert failed.value.result.status == "failed"
     assert kinds(failed.value.result) == ["turn.opened", "turn.input", "turn.failed"]

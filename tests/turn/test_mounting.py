@@ -134,7 +134,7 @@ def test_188_two_tools_of_one_id_are_refused_naming_both_sides() -> None:
 def test_188_there_is_no_policy_but_to_refuse() -> None:
     """Anything else is a misspelt parameter (case O188)."""
     skipping: Any = {"conflict": "skip"}
-    with pytest.raises(TypeError, match="conflict"):
+    with pytest.raises(ConfigurationError, match="Bundle has no argument 'conflict'"):
         Bundle(name="support-desk", version="1", **skipping)
 
 
@@ -163,6 +163,13 @@ def test_features_that_cannot_stand_together_name_who_brings_them() -> None:
         Agent(ScriptedModel(), features=[alone, desk])
     with pytest.raises(FeatureConflict, match="'compaction' and 'window', of the agent itself and of bundle 'desk' 1"):
         Agent(ScriptedModel(), features=[Compaction(100), desk])
+    with pytest.raises(FeatureConflict, match="found two of 'window', of the agent itself\nhint: leave one"):
+        Agent(ScriptedModel(), features=[Window.last(4), Window.last(5)])
+    with pytest.raises(FeatureConflict, match="'alone' is given twice, by the agent itself\n"):
+        Agent(ScriptedModel(), features=[alone, alone])
+    lone: Any = alone
+    with pytest.raises(ConfigurationError, match="features= of bundle 'desk' takes several, not a Named"):
+        Bundle(name="desk", version="1", features=lone)
 
 
 def test_185_one_tool_may_come_by_several_ways() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, Protocol
 
 from onrecord.cli.terminal import Screen, quoted
@@ -57,9 +57,8 @@ def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]
         about.append(f"until {question.expires:%Y-%m-%d %H:%M} UTC")
     about += [call_text(c.name, c.args, 80) for r in pending.rounds for c in r.calls if c.id == question.call]
     screen.line(f"  {' · '.join(about)}", dim=True)
-    detail = question.detail
-    if detail is not None:
-        screen.line(f"  {detail if isinstance(detail, str) else dumps(detail).decode()}", dim=True)
+    for line in _detailed(question.detail):
+        screen.line(f"  {line}", dim=True)
     for name, text in private.items():
         screen.line(f"  {name}: {text}")
     how = {
@@ -68,6 +67,26 @@ def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]
         "free": "y, n, or in your own words",
     }[form]
     screen.line(f"  {how}; /later leaves the question open", dim=True)
+
+
+def _detailed(detail: Json) -> Iterator[str]:
+    """What a question says besides its words, a line for each part; texts stay quoted, so that none begins a line."""
+    if not isinstance(detail, Mapping):
+        if detail is not None:
+            yield _shown(detail)
+        return
+    for name, held in detail.items():
+        if isinstance(held, (list, tuple)) and held:
+            yield f"{name}:"
+            yield from (f"  - {_members(one)}" for one in held)
+        elif held not in (None, "", [], {}):
+            yield f"{name}: {_members(held)}"
+
+
+def _members(value: Json) -> str:
+    if not isinstance(value, Mapping):
+        return dumps(value).decode()
+    return ", ".join(f"{name} {dumps(held).decode()}" for name, held in value.items())
 
 
 def answer_to(

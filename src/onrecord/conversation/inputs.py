@@ -145,7 +145,7 @@ class Ask(_Question, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         """A question is stored, so what could not be read again is refused while it is made."""
         if not _are(str, self.text, self.audience or ""):
-            raise UsageError("Ask takes its question, and audience=, as text")
+            raise UsageError("Ask takes its question, and audience=, as text", hint='Ask("Book it?", audience="lead")')
         if not (_are((tuple, list), self.fields) and _are(AskField, *self.fields)):
             raise UsageError(
                 "fields= of Ask takes AskFields",

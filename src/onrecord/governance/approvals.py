@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import ToolCall
-from onrecord.errors import ConfigurationError, ToolInvalid
+from onrecord.declared import Declared
+from onrecord.errors import ConfigurationError
 from onrecord.governance.evidence import minimal_evidence, standard_evidence
 from onrecord.jsonio import Json, is_json
 from onrecord.tools.tool import Tool
@@ -25,7 +26,7 @@ Demand = Literal["always"] | Callable[[Mapping[str, Json], Turn], bool | Awaitab
 Evidence = Literal["standard", "minimal"] | Callable[[Turn, ToolCall], Mapping[str, Json]]
 
 
-class _When(Struct, frozen=True):
+class _When(Struct, frozen=True, metaclass=Declared):
     when: Demand = "always"
 
 
@@ -34,18 +35,14 @@ class NeedsCheckIn(_When, frozen=True, kw_only=True):
 
     The arguments are the ones that would run, after every rule. A ``when`` that raises holds: what cannot be judged is
     a person's to judge. ``question`` is what the person reads (empty: made of the call), ``screen`` names the form of
-    an application that shows it. ToolInvalid for a ``when`` that is neither ``"always"`` nor a function.
+    an application that shows it.
     """
 
     question: str = ""
     screen: str = ""
 
     def check(self, tool: Tool, /) -> None:
-        if self.when != "always" and not callable(self.when):
-            raise ToolInvalid(
-                f"tool {tool.id!r}: a check-in is needed 'always' or when a function says so",
-                hint='NeedsCheckIn("always") or NeedsCheckIn(lambda args, turn: args["amount"] > 100)',
-            )
+        """It stands on any tool."""
 
     def arms(self) -> object:
         return CheckIn()
@@ -63,7 +60,7 @@ class NeedsCheckIn(_When, frozen=True, kw_only=True):
             return True
 
 
-class CheckIn(Struct, frozen=True, kw_only=True):
+class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Asks a person before a tool with `NeedsCheckIn` runs. Mounted by such a tool itself; by hand to say more.
 
     ``evidence`` is what the question shows besides the call: ``standard`` what the call will do, what was read before

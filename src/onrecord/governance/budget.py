@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
 from onrecord.conversation.usage import Usage
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, FeatureFailed, LimitReached
 from onrecord.governance.ledger import LEDGER, Ledger, LimitHit, Per, Spent, Ticked, Unpaid, What
 from onrecord.models.model import ModelCard
@@ -29,11 +30,12 @@ EARLY = SLOTS["request"]["CHOOSE"] + 50
 """Once the model is chosen, and before anything else may spend: a window, say."""
 
 PRICE_HINT = "add it to prices=; the key '' is for all others"
+LIMIT_HINT = "raise the limit of Budget, or begin anew"
 
 _NAMES: dict[What, str] = {"max_cost": "cost-budget", "max_tokens": "token-budget", "max_seconds": "time-budget"}
 
 
-class Limit(Struct, frozen=True, kw_only=True):
+class Limit(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """How much may be spent: US dollars, tokens (input and output), seconds since the take began. None: no limit."""
 
     usd: float | None = None
@@ -43,8 +45,10 @@ class Limit(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             given = getattr(self, name)
-            if given is not None and not (given >= 0 and math.isfinite(given)):
-                raise ConfigurationError(f"{name} of Limit is a number from 0 on, not {given}")
+            if given is None:
+                continue
+            if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given < math.inf:
+                raise ConfigurationError(f"{name} of Limit is a number from 0 on, not {given!r}")
 
     def crossed(self, spent: Spent, seconds: float) -> Iterator[tuple[What, float, float]]:
         """Which of its limits are crossed, with the limit and what is spent."""
@@ -59,7 +63,7 @@ class Limit(Struct, frozen=True, kw_only=True):
 NO_LIMIT, NOTHING = Limit(), Spent()
 
 
-class _Limits(Struct, frozen=True):
+class _Limits(Struct, frozen=True, metaclass=Declared):
     turn: Limit = NO_LIMIT
 
 
@@ -91,6 +95,11 @@ class Budget(_Limits, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.then not in {"stop", "fail", "warn"}:
             raise ConfigurationError(f"a Budget cannot {self.then!r}", hint="then is 'stop', 'fail' or 'warn'")
+        for limit in cast("tuple[object, ...]", (self.turn, self.session)):
+            if not isinstance(limit, Limit):
+                raise ConfigurationError(
+                    f"a Budget takes a Limit, not {type(limit).__name__}", hint="Budget(turn=Limit(tokens=50_000))"
+                )
         if self._limits_usd and self.prices is None:
             raise ConfigurationError(
                 "a limit in dollars needs prices", hint='prices=Prices({"openai:gpt-5": Price(input=1.25, output=10)})'
@@ -134,7 +143,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
             )
         why = self._over(turn)
         if why and (self.then == "fail" or request.purpose == "judge"):
-            raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
+            raise LimitReached(why, hint=LIMIT_HINT)
         if why:
             return Stop(why)
         if told := self._without_price(request.model.card):
@@ -146,7 +155,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
         why = self._over(turn)
         if why and any(call.status == "asked" for call in held.calls):
             if self.then == "fail":
-                raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
+                raise LimitReached(why, hint=LIMIT_HINT)
             turn.stop(Stop(why))
         return held
 
@@ -161,7 +170,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
         self._add_up(turn)
         why = next((_told(*hit) for hit in self._crossed(turn, self._spent_below(turn))), "")
         if why and (self.then == "fail" or (isinstance(seen, Request) and seen.purpose == "judge")):
-            raise LimitReached(why, hint="raise the limit of Budget, or begin anew")
+            raise LimitReached(why, hint=LIMIT_HINT)
         if why:
             return Stop(why)
         if isinstance(seen, Request) and (told := self._without_price(seen.model.card)):
@@ -184,8 +193,9 @@ class Budget(_Limits, frozen=True, kw_only=True):
         seconds, ledger = (turn.effects.now() - turn.now).total_seconds(), turn.state(LEDGER)
         per: Per
         for per, limit, sums in (("turn", self.turn, ledger.in_turn), ("session", self.session, ledger.in_session)):
-            for hit in limit.crossed(sums + more, seconds):
-                yield per, *hit
+            if limit is not NO_LIMIT:
+                for hit in limit.crossed(sums if more is NOTHING else sums + more, seconds):
+                    yield per, *hit
 
     def _spent_below(self, turn: Turn) -> Spent:
         """What sub-agents spent for calls that have not returned yet."""

@@ -8,6 +8,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from onrecord.conversation.inputs import Ask, AskField, OnMessage
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError, UsageError
 from onrecord.jsonio import Json, canonical, is_json
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
@@ -23,6 +24,7 @@ LONGEST_QUOTE = 64
 TYPES = ("string", "number", "integer", "boolean")
 
 
+@declared
 def ask_human(
     *, id: str = "ask_human", description: str = "", audience: str = "speaker", on_message: OnMessage = "hold",
     expires_s: float | None = None,

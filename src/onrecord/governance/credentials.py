@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import ToolCall
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ToolInvalid, UsageError
 from onrecord.record.entry import Body
 from onrecord.tools.tool import Tool, ToolContext
@@ -46,7 +47,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     tool: str = ""
 
 
-class _Secret(Struct, frozen=True):
+class _Secret(Struct, frozen=True, metaclass=Declared):
     secret: str
 
 
@@ -67,7 +68,7 @@ class Credential(_Secret, frozen=True, kw_only=True):
         return f"Credential({self.scheme!r})"
 
 
-class Consent(Struct, frozen=True, kw_only=True):
+class Consent(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """The person has to agree first, at this address. It is shown to the person alone, in `TurnResult.private`.
 
     ``session`` is the source's name for this consent, if it has one; it stands on the question.
@@ -88,7 +89,7 @@ class CredentialSource(Protocol):
         ...
 
 
-class NeedsCredential(Struct, frozen=True, kw_only=True):
+class NeedsCredential(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """A trait: a call of this tool needs a credential of ``service``; its handler reads it with `credential`.
 
     ``mode`` says what happens when the person has to agree first: ``pause`` asks them, ``tell-model`` denies the call
@@ -122,7 +123,7 @@ class CredentialSettled(Body, frozen=True, kw_only=True, tag="credential.settled
     error: str = ""
 
 
-class Credentials(Struct, frozen=True):
+class Credentials(Struct, frozen=True, metaclass=Declared):
     """Gets credentials for tools with `NeedsCredential`, right before they run and behind every other rule.
 
     ``source`` issues them, or says that the person has to agree first. After an approval it is asked again, and what

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import ToolCall, UserMessage
+from onrecord.conversation.short import clipped
 from onrecord.jsonio import Json, dumps
 from onrecord.tools.tool import Tool
 from onrecord.turn.turn import Turn
@@ -25,7 +26,7 @@ _STOP = frozenset(
 
 def minimal_evidence(tool: Tool, call: ToolCall) -> dict[str, Json]:
     """What the call will do: the tool's description and its arguments, each cut to sixty characters."""
-    args = {name: _cut(value if isinstance(value, str) else dumps(value).decode(), LONGEST_ARG)
+    args = {name: clipped(value if isinstance(value, str) else dumps(value).decode(), LONGEST_ARG)
             for name, value in call.args.items()}  # fmt: skip
     return {"will_do": {"tool": tool.id, "description": tool.description, "args": args}}
 
@@ -46,9 +47,9 @@ def standard_evidence(turn: Turn, tool: Tool, call: ToolCall) -> dict[str, Json]
         trail += [{"tool": c.name, "ok": c.status == "returned"} for c in round_.calls if c.status != "asked"]
     return {
         **minimal_evidence(tool, call),
-        "said": _cut(said, LONGEST_FRAME),
-        "read": [{"from": kind, "text": _cut(text, LONGEST_FRAME)} for kind, text in frames],
-        "drivers": [{"from": kind, "text": _cut(text, LONGEST_FRAME), "overlap": round(score, 3)}
+        "said": clipped(said, LONGEST_FRAME),
+        "read": [{"from": kind, "text": clipped(text, LONGEST_FRAME)} for kind, text in frames],
+        "drivers": [{"from": kind, "text": clipped(text, LONGEST_FRAME), "overlap": round(score, 3)}
                     for score, kind, text in drivers],
         "trail": {"round": len(turn.rounds), "calls": trail},
     }  # fmt: skip
@@ -67,10 +68,6 @@ def _frames(turn: Turn) -> list[tuple[str, str]]:
 
 def _text(parts: Iterable[object]) -> str:
     return " ".join(part.text for part in parts if isinstance(part, Text))
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _words(text: str) -> frozenset[str]:

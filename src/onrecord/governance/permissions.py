@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import ToolCall
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.governance.sequence import Ran, ran_in
 from onrecord.jsonio import Json
@@ -32,7 +34,7 @@ Then = Literal["allow", "deny", "ask", "halt"]
 Verdict = Allow[Any] | Deny | Ask
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class Policy(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """One line of a policy: which calls it is about, and what becomes of them.
 
     ``tools`` are ids or patterns (``files_*``, also with ``?`` and ``[ab]``), ``roles`` the roles it is about (empty:
@@ -54,17 +56,19 @@ class Policy(Struct, frozen=True, kw_only=True):
         if not self.name or not self.tools or isinstance(cast(object, self.tools), str):
             raise ConfigurationError("a Policy has a name and a tuple of tools", hint='tools=("delete_*",)')
         if isinstance(cast(object, self.roles), str):
-            raise ConfigurationError("the roles of a Policy are a tuple", hint=f"write ({self.roles!r},)")
+            raise ConfigurationError(
+                f"the roles of policy {self.name!r} are a tuple", hint=f"write roles=({self.roles!r},)"
+            )
         if self.then not in ("allow", "deny", "ask", "halt"):
             raise ConfigurationError(f"a Policy cannot {self.then!r}", hint="then is 'allow', 'deny', 'ask' or 'halt'")
 
     def is_about(self, tool: str, role: str) -> bool:
         """Whether it speaks of this tool to this role, whatever the arguments."""
-        return _any(tool, self.tools) and (not self.roles or role in self.roles)
+        return _is_among(tool, self.tools) and (not self.roles or role in self.roles)
 
     def covers(self, args: Mapping[str, Json]) -> bool:
         """Whether a call has the arguments that it is about."""
-        return all(name in args and _is(args[name], wanted) for name, wanted in self.args.items())
+        return all(name in args and _equals(args[name], wanted) for name, wanted in self.args.items())
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -94,7 +98,7 @@ Checker = Callable[[Asked], Verdict | Awaitable[Verdict]]
 Role = str | Callable[[Turn], str]
 
 
-class Permissions(Struct, frozen=True):
+class Permissions(Struct, frozen=True, metaclass=Declared):
     """What may be used at all. It decides before any rule, and again when a call goes on after a question.
 
     ``roles`` says per role which tools it may use, as ids or patterns; ``role`` which one acts, a name or a function of
@@ -127,6 +131,11 @@ class Permissions(Struct, frozen=True):
         if isinstance(self.role, str) and self.roles:
             self._known(self.role)
         for policy in self.policies:
+            if policy.roles and not self.role:
+                raise ConfigurationError(
+                    f"policy {policy.name!r} is about roles, and nobody says which one acts",
+                    hint="role= is a name, or def role(turn)",
+                )
             for role in policy.roles if self.roles else ():
                 self._known(role)
 
@@ -145,7 +154,7 @@ class Permissions(Struct, frozen=True):
 
     def allowed(self, tool: str, role: str) -> bool:
         """Whether a role may use a tool for some arguments at least; the check is not asked. Unknown roles may not."""
-        if self.roles and not _any(tool, self.roles.get(role, ())):
+        if self.roles and not _is_among(tool, self.roles.get(role, ())):
             return False
         for policy in self.policies:
             if policy.is_about(tool, role) and (policy.then in ("allow", "ask") or not policy.args):
@@ -166,10 +175,14 @@ class Permissions(Struct, frozen=True):
         named = [(f"role {role!r}", one) for role, ones in self.roles.items() for one in ones]
         named += [(f"policy {policy.name!r}", one) for policy in self.policies for one in policy.tools]
         for owner, pattern in named:
-            if not any(_any(known, (pattern,)) for known in (*tools, *self.actions)):
+            if not any(_is_among(known, (pattern,)) for known in (*tools, *self.actions)):
+                near = get_close_matches(pattern, tools, 1)
                 raise ConfigurationError(
-                    f"{owner} names {pattern!r}, which is no tool",
-                    hint=f"tools: {[*tools]}; actions of flows go into actions=",
+                    f"{owner} names {pattern!r}, which is no tool of this agent",
+                    hint=f"did you mean {near[0]!r}?"
+                    if near
+                    else f"its tools are {', '.join(tools) or 'none'}; those "
+                    "of a feature are there when it is mounted; actions of flows go into actions=",
                 )
 
     async def _hide(self, turn: Turn, request: Request) -> Request:
@@ -188,14 +201,18 @@ class Permissions(Struct, frozen=True):
         except BaseException as error:  # noqa: BLE001 - `_failed` lets through what ends the take; all else denies
             return _failed("role", error)
         if not isinstance(role, str) or (self.roles and role not in self.roles):
-            return _denied("nobody is known to act in this turn", "role", about=f"{type(role).__name__} is no role")
+            given = f"{role[:40]!r}" if isinstance(role, str) else f"a {type(role).__name__}"
+            about = (
+                f"role= gave {given}; the roles are {', '.join(self.roles)}" if self.roles else f"role= gave {given}"
+            )
+            return _denied("nobody is known to act in this turn", "role", about=about)
         return role
 
     async def _decide(self, turn: Turn, call: ToolCall) -> Verdict:
         role = self._role(turn)
         if isinstance(role, Deny):
             return role
-        if self.roles and not _any(call.name, self.roles[role]):
+        if self.roles and not _is_among(call.name, self.roles[role]):
             return _denied(f"the role {role!r} may not use {call.name!r}", f"{role}.allowlist.miss")
         held = next((p for p in self.policies if p.is_about(call.name, role) and p.covers(call.args)), None)
         verdict: Verdict = ALLOW if held is None else _verdict_of(held, turn, call)
@@ -249,7 +266,7 @@ def _failed(what: str, error: BaseException) -> Deny:
     return _denied("the permission check failed, and will not change during this turn", what, about=about)
 
 
-def _any(tool: str, patterns: Collection[str]) -> bool:
+def _is_among(tool: str, patterns: Collection[str]) -> bool:
     """Whether one of them is this tool's id, or a pattern that it fits."""
     return tool in patterns or any(_is_pattern(one) and fnmatchcase(tool, one) for one in patterns)
 
@@ -257,7 +274,7 @@ def _any(tool: str, patterns: Collection[str]) -> bool:
 _is_pattern = re.compile(r"[*?\[]").search
 
 
-def _is(value: Json, wanted: Json | tuple[Json, ...]) -> bool:
+def _equals(value: Json, wanted: Json | tuple[Json, ...]) -> bool:
     if isinstance(wanted, tuple):
-        return any(_is(value, one) for one in wanted)
+        return any(_equals(value, one) for one in wanted)
     return isinstance(value, bool) is isinstance(wanted, bool) and value == wanted  # 9.0 is the number 9, true is not 1

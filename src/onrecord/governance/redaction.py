@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from datetime import datetime
+from functools import cache, cached_property
 from typing import Any, Literal, cast, get_args, get_origin
 
 import msgspec
@@ -17,9 +18,11 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Wake
+from onrecord.conversation.required_text import required_text
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.governance.named_values import without_named
-from onrecord.governance.wordless import worded_fields
+from onrecord.governance.worded_fields import worded_fields
 from onrecord.jsonio import UNREADABLE, Json, loads, writable
 from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.kinds import (
@@ -78,6 +81,8 @@ MOST_MANIFESTS = 64
 
 _MANIFESTS: dict[tuple[int, int], tuple[object, Mapping[str, Any], Mapping[str, Any]]] = {}
 _encode = msgspec.json.encode
+_PLAIN = frozenset({int, float, bool, type(None), datetime})
+"""Types of values that hold no words."""
 
 
 @cache
@@ -126,7 +131,7 @@ def _unescaped(text: str) -> str:
     return writable(_escape.sub(lambda found: chr(int(found[1], 16)), text))
 
 
-class Redaction(Struct, frozen=True, kw_only=True):
+class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared):
     """What is taken out of entries on their way to watchers, logs, telemetry and exports. The record keeps all of it.
 
     ``patterns`` are regular expressions (or compiled ones): whatever matches in a text becomes ``word``, and so does
@@ -184,10 +189,16 @@ class Redaction(Struct, frozen=True, kw_only=True):
         """A text as it may leave."""
         if not self.texts:
             return self.word if text else text
-        pattern: Any
-        for pattern in self.patterns:
-            text = pattern.sub(self._word, text)
+        for required, pattern in self._searched:
+            if required in text:
+                text = pattern.sub(self._word, text)
         return text
+
+    @cached_property
+    def _searched(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        """The patterns, each with a text without which it need not be tried."""
+        patterns = cast("tuple[re.Pattern[str], ...]", self.patterns)
+        return tuple((required_text(one.pattern) if one.flags == re.UNICODE else "", one) for one in patterns)
 
     def _unknown(self, body: UnknownBody) -> UnknownBody:
         """A body that nothing here declares: all of it is looked at, but for what kind it is."""
@@ -215,23 +226,30 @@ class Redaction(Struct, frozen=True, kw_only=True):
 
     def _walked(self, value: Any) -> Any:
         """The value with what it holds redacted; itself when nothing changed."""
-        if isinstance(value, str):
+        kind = type(value)
+        if kind is str:
             return self._text_of(value)
-        if isinstance(value, (int, float)) or (not value and not isinstance(value, Struct)):
+        if kind in _PLAIN or (not value and not isinstance(value, Struct)):
             return value
-        if isinstance(value, (tuple, list)):
+        if kind is tuple or kind is list:
             return self._items(value)
         if isinstance(value, Struct):
             return self._history(value) if isinstance(value, HistoryChanged) else self._struct(value)
+        if isinstance(value, Mapping):
+            return self._mapping(value)
         if isinstance(value, Raw):
             held = loads(bytes(value)) if bytes(value) else None
             new = self._walked(held)
             return value if new is held else Raw(_encode(new))
-        if isinstance(value, Mapping):
-            return self._mapping(value)
         if isinstance(value, (bytes, bytearray)):
             return value if self.media else b""
-        return value
+        return self._of_subtype(value)
+
+    def _of_subtype(self, value: Any) -> Any:
+        """The same of a type that a feature derived from a plain one."""
+        if isinstance(value, str):
+            return self._text_of(value)
+        return self._items(value) if isinstance(value, (tuple, list)) else value
 
     def _text_of(self, text: str) -> str:
         """A text, or JSON in a text, whose members may have to go by their names, and whose words may be escaped."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from onrecord.conversation.inputs import Ask, Input
 from onrecord.conversation.messages import ToolCall
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Allow, Answer, Deny, Hooks, Returned, Revise
@@ -46,6 +47,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 def on_input(function: InputRule, /) -> Rule: ...
 @overload
 def on_input(*, keeps_text: bool) -> Callable[[InputRule], Rule]: ...
+@declared
 def on_input(function: InputRule | None = None, /, *, keeps_text: bool = True) -> Rule | Callable[[InputRule], Rule]:
     """A rule over what comes in: ``def rule(turn, input) -> Allow | Deny``, sync or async.
 
@@ -59,6 +61,7 @@ def on_input(function: InputRule | None = None, /, *, keeps_text: bool = True) -
 def before_tool(function: ToolRule, /) -> Rule: ...
 @overload
 def before_tool(*, keeps_text: bool) -> Callable[[ToolRule], Rule]: ...
+@declared
 def before_tool(function: ToolRule | None = None, /, *, keeps_text: bool = True) -> Rule | Callable[[ToolRule], Rule]:
     """A rule over a call before it runs: ``def rule(turn, call) -> Allow | Deny | Ask``, sync or async.
 
@@ -72,6 +75,7 @@ def before_tool(function: ToolRule | None = None, /, *, keeps_text: bool = True)
 def after_tool(function: ResultRule, /) -> Rule: ...
 @overload
 def after_tool(*, keeps_text: bool) -> Callable[[ResultRule], Rule]: ...
+@declared
 def after_tool(
     function: ResultRule | None = None, /, *, keeps_text: bool = True
 ) -> Rule | Callable[[ResultRule], Rule]:
@@ -89,6 +93,7 @@ def on_output(function: OutputRule, /) -> Rule: ...
 def on_output(
     *, revisions: int = 1, holds_drafts: bool = True, keeps_text: bool = True
 ) -> Callable[[OutputRule], Rule]: ...
+@declared
 def on_output(
     function: OutputRule | None = None, /, *, revisions: int = 1, holds_drafts: bool = True, keeps_text: bool = True
 ) -> Rule | Callable[[OutputRule], Rule]:

@@ -1,4 +1,12 @@
-"""Features that tell how an answer came about."""
+"""Features that tell how an answer came about.
+
+Where things are:
+
+- ``commentary``: entries as sentences, with ``templates`` over the facts of ``entry_facts`` and ``feature_facts``, in
+  the ``languages``; ``status``: what an agent is doing now
+- ``self_explain``: the feature; ``trace_tools``: its tools, over a ``run_trace``; ``finished``: which turns there are
+- both, and the command line: ``sentences``, ``slices``
+"""
 
 from onrecord.honesty.commentary import Commentary, Language
 from onrecord.honesty.self_explain import SelfExplain

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_args
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.honesty.languages import Language, words_of
 from onrecord.honesty.status import StatusLine, StatusTemplates
@@ -17,6 +18,7 @@ from onrecord.turn.moments import Hooks, Watch
 __all__ = ("Commentary", "Language")
 
 
+@declared
 class Commentary:
     """Tells of entries in sentences, and in the first person what an agent is doing right now.
 

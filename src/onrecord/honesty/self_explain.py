@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
-from onrecord.errors import ConfigurationError
+from onrecord.declared import Declared
+from onrecord.errors import ConfigurationError, check_count
 from onrecord.honesty.finished import FINISHED, MOST_TURNS, Finished, Turns
 from onrecord.honesty.run_trace import Trace
 from onrecord.honesty.trace_tools import TOOLS, Read, gone
@@ -49,7 +50,7 @@ _UNKEPT = "no record of this conversation is kept where this agent runs, so noth
 _CLEARED = "the entries of that turn are not in the record any more"
 
 
-class SelfExplain(Struct, frozen=True, kw_only=True):
+class SelfExplain(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Lets the model read the record of its own session: eleven read-only tools over turns that have ended.
 
     Requests show one of them, ``run_overview``; the others are shown for the rest of a turn that has called it, or one
@@ -72,8 +73,7 @@ class SelfExplain(Struct, frozen=True, kw_only=True):
     most_entries: int = MOST_ENTRIES
 
     def __post_init__(self) -> None:
-        if self.most_entries < 1:
-            raise ConfigurationError(f"most_entries= of SelfExplain is a number from 1 on, not {self.most_entries}")
+        check_count("SelfExplain", "most_entries", self.most_entries)
 
     @property
     def name(self) -> str:

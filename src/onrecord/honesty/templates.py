@@ -99,23 +99,22 @@ class Teller:
     ) -> None:  # fmt: skip
         self._words, self._limit = words, limit
         own = {str(body.__struct_config__.tag): fields_of(body) for body in bodies}
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, dict[str, Line]] = {}
         known = {**own, **FACTS}
-        self._kinds = set[str]()
         for key, template in templates.items():
             kind = _kind_of(key, known)
-            self._kinds.add(kind)
-            self._lines[key] = compiled(key, template, known[kind], app=app)
+            self._lines.setdefault(kind, {})[key[len(kind) + 1 :]] = compiled(key, template, known[kind], app=app)
 
     def told(self, body: Body) -> str:
         """What is said of a body; empty when nothing is."""
         kind = kind_of(body)
-        if kind not in self._kinds:
+        lines = self._lines.get(kind)
+        if lines is None:
             return ""
         read: Any = json_of(bytes(body.raw)) if isinstance(body, UnknownBody) else body
         choose = VARIANTS.get(kind)
         variant = choose(read) if choose is not None else ""
-        line = (self._lines.get(f"{kind}.{variant}") if variant else None) or self._lines.get(kind)
+        line = lines.get(variant) or lines.get("")
         return "" if line is None else line.told(read, self._words, self._limit)
 
 

@@ -225,8 +225,7 @@ class Desk:
             taken = worker.takes.running_in(key)
             return None if taken is None else taken.draft
 
-        plans = (self.setup.plan, *self.setup.plans.values())
-        leaves = leaves_by(plan.redact for plan in plans) if redacted else leaving
+        leaves = leaves_by(plan.redact for plan in self.setup.every_plan) if redacted else leaving
         return self._live.follow(key, running, after=after, place=place, leaves=leaves)
 
     # ---- its end

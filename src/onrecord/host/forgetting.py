@@ -13,21 +13,22 @@ from onrecord.record.kinds import HistoryChanged
 from onrecord.session.erasure import Retention
 from onrecord.session.inbox import Row
 from onrecord.session.session import Session
-from onrecord.turn.plan import Plan
 
 __all__ = ("expire", "forget", "forget_overtaken")
 
 
 async def forget(setup: Setup, *what: SessionKey | Identity) -> None:
     """Asks the features of all agents of a host. FeatureFailed for the first that could not, after all were asked."""
-    asked = [(name, partial(forgets, each)) for plan in _plans(setup) for name, forgets in plan.forget for each in what]
+    asked = [
+        (name, partial(forgets, each)) for plan in setup.every_plan for name, forgets in plan.forget for each in what
+    ]
     await _each("forget", asked, "erase")
 
 
 async def expire(setup: Setup, policy: Retention) -> None:
     """The same for what is older than a policy says."""
     now = setup.effects.now()
-    asked = [(name, partial(expires, policy, now)) for plan in _plans(setup) for name, expires in plan.expire]
+    asked = [(name, partial(expires, policy, now)) for plan in setup.every_plan for name, expires in plan.expire]
     await _each("expire", asked, "expire")
 
 
@@ -36,7 +37,7 @@ async def forget_overtaken(setup: Setup, row: Row, base: Session | None) -> None
     it counts, and a feature may have kept words of it.
     """
     store, key = setup.store, row.session
-    if not any(plan.forget for plan in _plans(setup)):
+    if not any(plan.forget for plan in setup.every_plan):
         return
     newer = await store.load(key)
     if newer is None:
@@ -50,10 +51,6 @@ async def forget_overtaken(setup: Setup, row: Row, base: Session | None) -> None
 
 def _erases(body: Body) -> bool:
     return isinstance(body, HistoryChanged) and body.op == "erase"
-
-
-def _plans(setup: Setup) -> tuple[Plan, ...]:
-    return (setup.plan, *setup.plans.values())
 
 
 async def _each(moment: str, asked: Iterable[tuple[str, Callable[[], Awaitable[None]]]], again: str) -> None:

@@ -16,8 +16,8 @@ from onrecord.host.health import Health, health_of
 from onrecord.host.host_stream import HostStream
 from onrecord.host.hot import HotSessions
 from onrecord.host.keeping import Keeping
-from onrecord.host.letting_go import Leaving
 from onrecord.host.live import LiveItem, Place
+from onrecord.host.open_toolsets import OpenToolsets
 from onrecord.host.questions import SPEAKER, Caller, check_audience
 from onrecord.host.running import Asked, Ticket
 from onrecord.host.setup import LADDER, Deliver, Give, Setup, check_parts, is_count
@@ -65,8 +65,8 @@ class Host(Keeping, Generic[C, O]):
             deliver=deliver, retry=_ladder(retry), turns=turns, lease_s=lease_s, poll_s=poll_s,
             only=None if only is None else named(only),
         )  # fmt: skip
-        self._leaving = Leaving(self._setup)
-        self._desk = Desk(self._setup, HotSessions(hot, left=self._leaving.left))
+        self._toolsets = OpenToolsets(self._setup)
+        self._desk = Desk(self._setup, HotSessions(hot, left=self._toolsets.left))
 
     # ---- inputs
 
@@ -190,7 +190,7 @@ class Host(Keeping, Generic[C, O]):
         The store stays open: it may serve others. What toolsets keep open is closed. Safe to call twice.
         """
         await self._desk.close(drain_s)
-        await self._leaving.close()
+        await self._toolsets.close()
 
     async def __aenter__(self) -> Self:
         self._desk.start()

@@ -120,6 +120,11 @@ class Setup(Struct, frozen=True, kw_only=True):
         if not all(0 <= wait <= _DECADE for wait in _seconds(*self.retry)):
             raise ConfigurationError("retry= of a host holds seconds, none of them negative, up to ten years")
 
+    @property
+    def every_plan(self) -> tuple[Plan, ...]:
+        """Those of all its agents, its own first."""
+        return (self.plan, *self.plans.values())
+
     def plan_of(self, input: Input, session: Session | None) -> Plan:
         """The agent that takes an input of this session. UsageError for a name that nobody has here."""
         name = agent_of(input, session)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import fields
 
-from onrecord.errors import ConfigurationError
+from onrecord.declared import Declared
+from onrecord.errors import check_count
 
 __all__ = ("Limits",)
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class Limits(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """How much of a server reaches the model, and how much is read of it at all.
 
     ``tools`` are offered at most; a description has ``description`` characters, an input schema ``schema`` bytes of
@@ -30,6 +31,4 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value: object = getattr(self, each.name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ConfigurationError(f"the limit {each.name!r} of a server is a whole number from 1 on")
+            check_count("Limits", each.name, getattr(self, each.name))

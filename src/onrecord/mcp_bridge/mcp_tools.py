@@ -12,6 +12,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError, MissingDependency
 from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.link import Link
@@ -31,6 +32,7 @@ _MEDIA: frozenset[Media] = frozenset({"image", "audio", "file"})
 Place = tuple[asyncio.AbstractEventLoop, SessionKey | None, Identity | None]
 
 
+@declared
 class McpTools:
     """The tools of the MCP server at ``source``, for ``tools=`` of an agent. ``name`` is yours, and goes on the record.
 
@@ -111,8 +113,8 @@ class McpTools:
             link.refresh()
 
     async def leave(self, session: SessionKey, /) -> None:
-        """Closes the connections of a session and of sub-agents below it; one that is used, when it is used no more."""
-        await self._let_go(lambda held: held is not None and _is_below(held, session))
+        """Closes the connections of a session, its sub-agents' too; one that is used, when it is used no more."""
+        await self._let_go(lambda held: held == session)  # what is below a session is offered under its name
 
     async def aclose(self) -> None:
         """Closes every connection of this event loop; one that is used, when it is used no more."""
@@ -139,10 +141,6 @@ class McpTools:
 
 def _nowhere(noted: object) -> None:
     """A context that outlives its round files nothing."""
-
-
-def _is_below(held: SessionKey, session: SessionKey) -> bool:
-    return held.tenant == session.tenant and (held.id == session.id or held.id.startswith(f"{session.id}/"))
 
 
 def _is_positive(value: object) -> bool:

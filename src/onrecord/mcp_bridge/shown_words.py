@@ -13,7 +13,7 @@ LINES = 60
 """Lines of one description."""
 
 _KEPT = frozenset("\n\t")
-_VISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 """Unicode categories without a look of their own: controls, formats (such as text direction), unassigned."""
 
 
@@ -21,7 +21,7 @@ def hides(text: str, *, but: frozenset[str] = frozenset()) -> bool:
     """Whether a text holds characters that a reader does not see, other than these."""
     if text.isascii() and text.isprintable():
         return False
-    return any(unicodedata.category(c) in _VISIBLE and c not in but for c in text)
+    return any(unicodedata.category(c) in _UNSEEN and c not in but for c in text)
 
 
 def clean(text: str, most: int, *, lines: int = LINES) -> str:
@@ -29,7 +29,7 @@ def clean(text: str, most: int, *, lines: int = LINES) -> str:
     seen = text[: most * 4]  # what is behind is cut anyway
     if hides(seen):
         seen = seen.replace("\r\n", "\n").replace("\r", "\n")
-        seen = "".join(c for c in seen if c in _KEPT or unicodedata.category(c) not in _VISIBLE)
+        seen = "".join(c for c in seen if c in _KEPT or unicodedata.category(c) not in _UNSEEN)
     seen = _BLANK.sub("\n\n", seen).strip()
     kept = "\n".join(seen.split("\n", lines)[:lines])[:most].rstrip()
     return kept if len(kept) == len(seen) and len(text) <= most * 4 else f"{kept}\n[cut: {len(text)} characters]"

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.tools.toolset import OfferContext
 
@@ -23,7 +24,7 @@ SHORTEST = 8
 _secret_name = re.compile(r"key|token|secret|password|passwd|credential|auth|cookie", re.IGNORECASE).search
 
 
-class Stdio(Struct, frozen=True):
+class Stdio(Struct, frozen=True, metaclass=Declared):
     """A program that is started here and spoken to over its input and output: ``Stdio(("uvx", "git-tools"))``.
 
     ``env`` adds to the few variables that it inherits (``PATH``, ``HOME`` and the like); a function is asked each time
@@ -49,7 +50,7 @@ class Stdio(Struct, frozen=True):
         return f"Stdio({self.command[0]!r}, {len(self.command) - 1} arguments)"
 
 
-class Http(Struct, frozen=True):
+class Http(Struct, frozen=True, metaclass=Declared):
     """A server at an address: ``Http("https://tools.example.com/mcp", headers=...)``.
 
     ``headers`` go with every request, to this address alone; a function is asked before each request, so that a token

@@ -1,16 +1,25 @@
-"""Memory over conversations, and retrieval over documents."""
+"""Memory over conversations, and retrieval over documents.
+
+Where things are:
+
+- ``memory``: the feature; ``strategies``, ``facts``, ``episodes``: what it keeps and shows again
+- ``retrieve``: the feature; ``loaders``, ``html_text``, ``pdf_text``, ``splitters``: from files to ``documents`` and
+  their passages; ``corpus``: passages ready to be searched, by ``keyword_index`` and ``vector_index``
+- both: ``ports`` (shelves and embedders), ``plain_shelf``, ``hashing_embedder``; ``terms`` and ``ranking``: words, and
+  how well they fit; ``framing``: how a text stands in a request; ``recalled``: what the record says, and citations
+"""
 
 from onrecord.memory.corpus import Corpus, Hit, Indexed
 from onrecord.memory.documents import Document, Heading, Passage, document_id
 from onrecord.memory.episodes import Episodes
 from onrecord.memory.facts import Fact, Facts
-from onrecord.memory.hashing import HashingEmbedder
+from onrecord.memory.hashing_embedder import HashingEmbedder
 from onrecord.memory.loaders import load, load_folder
 from onrecord.memory.memory import Memory
+from onrecord.memory.plain_shelf import PlainShelf
 from onrecord.memory.ports import Embedder, Kept, Shelf, Space
 from onrecord.memory.recalled import MemoryKept, MemoryRecalled, Rejected, Served, cited, served
 from onrecord.memory.retrieve import Retrieve
-from onrecord.memory.shelf import PlainShelf
 from onrecord.memory.splitters import by_heading, by_paragraph, fixed, whole
 from onrecord.memory.strategies import Recent, Summary
 from onrecord.memory.vector_index import NumpyIndex, UsearchIndex

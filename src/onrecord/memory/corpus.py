@@ -10,12 +10,13 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError, DocumentInvalid, ModelError, UsageError
 from onrecord.jsonio import digest
 from onrecord.memory.documents import Document, Passage, passages_of
 from onrecord.memory.embedding import embedded_soon
 from onrecord.memory.keyword_index import KeywordIndex
-from onrecord.memory.optional import needed
+from onrecord.memory.optional_libraries import needed
 from onrecord.memory.ports import Embedder, VectorIndex, fingerprint
 from onrecord.memory.ranking import DEPTH, fused
 from onrecord.memory.splitters import Splitter, by_heading
@@ -59,6 +60,7 @@ class _Stored(Struct, frozen=True, array_like=True):
     vectors: bytes
 
 
+@declared
 class Corpus:
     """Passages, ready to be searched; made with `of` or `from_bytes`, and never changed. Safe to use from many turns.
 
@@ -70,6 +72,10 @@ class Corpus:
         self, passages: Sequence[Passage], *, embedder: Embedder | None = None, matrix: Any = None,
         index: MakeIndex = NumpyIndex, documents: int = 0, indexed: Indexed | None = None,
     ) -> None:  # fmt: skip
+        if any(isinstance(one, Document) for one in passages):
+            raise ConfigurationError(
+                "a Corpus holds passages, and these are documents", hint="await Corpus.of(documents)"
+            )
         self.passages = tuple(passages)
         self.embedder = embedder
         self.documents = documents
@@ -79,6 +85,7 @@ class Corpus:
         self._vectors: VectorIndex | None = None if matrix is None else index(matrix)
 
     @classmethod
+    @declared
     async def of(
         cls, documents: Iterable[Document], *, splitter: Splitter | None = None, embedder: Embedder | None = None,
         before: Corpus | None = None, index: MakeIndex = NumpyIndex,

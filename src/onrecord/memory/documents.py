@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import DocumentInvalid
 from onrecord.jsonio import digest, writable
 
@@ -25,7 +26,7 @@ class Heading(Struct, frozen=True, gc=False):
     text: str
 
 
-class _Texted(Struct, frozen=True):
+class _Texted(Struct, frozen=True, metaclass=Declared):
     id: str
     text: str
 

@@ -8,13 +8,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from onrecord.errors import ConfigurationError, ModelError, UsageError
+from onrecord.declared import Declared
+from onrecord.errors import ConfigurationError, ModelError, UsageError, check_count
 from onrecord.memory.embedding import embedded_soon
-from onrecord.memory.optional import needed
+from onrecord.memory.optional_libraries import needed
 from onrecord.memory.ports import Embedder, Kept, Near, Shelf, Space, Vector, fingerprint
 from onrecord.memory.strategies import NOTHING, Candidate, Heard, Learned, Recalling
 from onrecord.memory.vector_index import matrix_of
 from onrecord.record.kinds import Noted
+from onrecord.turn.contained import failed_call
 from onrecord.turn.turn import Turn
 
 __all__ = ("Episodes",)
@@ -23,7 +25,7 @@ LOOKED_AT = 4
 """So many times as many as are shown are looked at, where age decides too."""
 
 
-class _Top(Struct, frozen=True):
+class _Top(Struct, frozen=True, metaclass=Declared):
     top: int = 3
 
 
@@ -47,8 +49,7 @@ class Episodes(_Top, frozen=True, kw_only=True):
     writes = False
 
     def __post_init__(self) -> None:
-        if type(self.top) is not int or self.top < 1:
-            raise ConfigurationError(f"top of Episodes is a whole number from 1 on, not {self.top!r}")
+        check_count("Episodes", "top", self.top)
         if self.half_life is not None and self.half_life <= timedelta():
             raise ConfigurationError(
                 "half_life of Episodes is longer than no time", hint="leave it out: age says nothing"
@@ -103,9 +104,7 @@ async def _vector(embedder: Embedder, text: str, *, of: Literal["query", "passag
     try:
         matrix = matrix_of(await embedded_soon(embedder, [text], of=of))
     except ModelError as error:
-        if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
-            raise
-        return None, error.code
+        return None, failed_call(error)
     except UsageError:
         return None, "embedder-invalid"
     if len(matrix) != 1:

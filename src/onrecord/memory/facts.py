@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
-from onrecord.errors import ConfigurationError, UsageError
+from onrecord.declared import Declared
+from onrecord.errors import ConfigurationError, UsageError, check_count
 from onrecord.jsonio import digest, loads, writable
 from onrecord.memory.ports import Kept, Shelf, Space
 from onrecord.memory.strategies import NOTHING, Candidate, Heard, Learned, Recalling, checked_model, consultation
@@ -21,7 +22,7 @@ from onrecord.turn.turn import Turn
 __all__ = ("Extractor", "Fact", "Facts", "facts_in")
 
 
-class Fact(Struct, frozen=True):
+class Fact(Struct, frozen=True, metaclass=Declared):
     """Something about a person: a later fact ``about`` the same takes its place. A blank ``text`` takes it away."""
 
     about: str
@@ -38,30 +39,43 @@ LONGEST_LABEL = 60
 """Characters of what a fact is about."""
 
 _END = r"(?=[.,;!?\n]|\s+(?:and|but|e|mas|y|pero)\b|$)"
-_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (about, re.compile(rf"\b{words}\s+(?P<value>[^\n.,;!?]{{1,80}}?){_END}", re.IGNORECASE))
-    for about, words in (
-        ("name", r"(?:my name is|call me(?=\s+(?-i:[^a-z\s]))|meu nome é|me chamo|mi nombre es|me llamo)"),
-        ("home", r"(?:i live in|i'm based in|moro em|vivo em|vivo en)"),
-        ("work", r"(?:i work (?:at|for|as)|trabalho (?:na|no|em|como)|trabajo (?:en|como))"),
-        ("allergy", r"(?:i am allergic to|i'm allergic to|tenho alergia a|soy alérgic[oa] a)"),
-        ("preference", r"(?:i prefer|prefiro|prefiero)"),
+_PATTERNS: tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (about, re.compile(rf"\b{words}\s+(?P<value>[^\n.,;!?]{{1,80}}?){_END}", re.IGNORECASE), tuple(parts.split()))
+    for about, words, parts in (
+        (
+            "name", r"(?:my name is|call me(?=\s+(?-i:[^a-z\s]))|meu nome é|me chamo|mi nombre es|me llamo)",
+            "name call chamo nombre llamo",
+        ),
+        ("home", r"(?:i live in|i'm based in|moro em|vivo em|vivo en)", "live based moro vivo"),
+        ("work", r"(?:i work (?:at|for|as)|trabalho (?:na|no|em|como)|trabajo (?:en|como))", "work trabalho trabajo"),
+        ("allergy", r"(?:i am allergic to|i'm allergic to|tenho alergia a|soy alérgic[oa] a)", "allergic alergia"),
+        ("preference", r"(?:i prefer|prefiro|prefiero)", "prefer prefiro prefiero"),
     )
-)
+)  # fmt: skip
+"""What a fact is about, its phrases, and words of which an ASCII text must have one: few texts have any."""
+
 _ASKING = frozenset("do did should would could can if que qual o qué cuál dónde onde".split())
 """Words behind which somebody asks, or supposes."""
 
 _REMEMBER = re.compile(
     r"\b(?:remember that|lembre que|recuerda que)\s+(?P<value>[^\n]{1,200}?)(?=[.!?\n]|$)", re.IGNORECASE
 )
+_REMEMBERED = ("remember", "lembre", "recuerda")
 
 
 def facts_in(text: str) -> list[Fact]:
     """What a few fixed phrases say in English, Portuguese and Spanish: names, places, work, allergies, preferences,
     and what somebody asks to have remembered. It understands nothing, so it costs nothing.
     """
-    found = [Fact(about, value) for about, pattern in _PATTERNS for value in _values(pattern, text)]
-    return found + [Fact(f"note {digest(value.lower().encode())[:8]}", value) for value in _values(_REMEMBER, text)]
+    low = text.lower() if text.isascii() else ""  # beyond ASCII letters have more cases than two
+    found = [
+        Fact(about, value)
+        for about, pattern, parts in _PATTERNS
+        if not low or any(part in low for part in parts)
+        for value in _values(pattern, text)
+    ]
+    notes = () if low and not any(part in low for part in _REMEMBERED) else _values(_REMEMBER, text)
+    return found + [Fact(f"note {digest(value.lower().encode())[:8]}", value) for value in notes]
 
 
 def _values(pattern: re.Pattern[str], text: str) -> list[str]:
@@ -75,7 +89,7 @@ def _asks(text: str, found: re.Match[str]) -> bool:
     return text[found.end() : found.end() + 1] == "?" or (bool(before) and before[-1].lower() in _ASKING)
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class Facts(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Facts about a person, one for each thing they are about; the newest ``most`` are kept, and all are shown.
 
     ``by`` is what finds them: ``"patterns"`` (`facts_in`), a function of the person's words, or ``"model"``, which is
@@ -92,8 +106,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     writes = False
 
     def __post_init__(self) -> None:
-        if type(self.most) is not int or self.most < 1:
-            raise ConfigurationError(f"most of Facts is a whole number from 1 on, not {self.most!r}")
+        check_count("Facts", "most", self.most)
         if not callable(self.by) and self.by not in {"patterns", "model"}:
             raise ConfigurationError(
                 f"by={self.by!r} of Facts finds no facts", hint='one of "patterns", "model", or a function of a text'

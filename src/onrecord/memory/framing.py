@@ -33,12 +33,12 @@ def unframed(text: str) -> str:
 
 def framed(tag: str, about: Mapping[str, str], text: str) -> str:
     """A text in its frame; what is known about it stands in attributes, blank ones left out."""
-    named = "".join(f' {name}="{_attribute(value)}"' for name, value in about.items() if value)
+    named = "".join([f' {name}="{_attribute(value)}"' for name, value in about.items() if value])
     return f"<{tag}{named}>\n{unframed(text)}\n</{tag}>"
 
 
 def _attribute(value: str) -> str:
-    if not _special.search(value):
+    if value.isalnum() or not _special.search(value):
         return value.strip()
     flat = _blank.sub(" ", value).strip()
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

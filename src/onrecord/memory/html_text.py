@@ -8,7 +8,7 @@ from typing import Any
 from onrecord.errors import DocumentInvalid
 from onrecord.jsonio import writable
 from onrecord.memory.documents import Document, Heading
-from onrecord.memory.optional import needed
+from onrecord.memory.optional_libraries import needed
 
 __all__ = ("DEEPEST", "html_document")
 

@@ -45,15 +45,17 @@ class KeywordIndex:
     def best(self, text: str, k: int) -> list[tuple[int, float]]:
         """Up to ``k`` numbers of texts that share words with this one, with their scores, the best first."""
         found = [held for word in dict.fromkeys(terms(text)) if (held := self._places.get(word)) is not None]
-        scores: dict[int, float] = {}
-        looked_at = 0
-        for numbers, worths in sorted(found, key=_commonness):
-            if looked_at and looked_at + len(numbers) > MOST:
+        found.sort(key=_commonness)
+        scores = dict(zip(*found[0], strict=True)) if found else {}
+        looked_at = len(scores)
+        for numbers, worths in found[1:]:
+            if looked_at + len(numbers) > MOST:
                 break
             looked_at += len(numbers)
             for number, worth in zip(numbers, worths, strict=True):
                 scores[number] = scores.get(number, 0.0) + worth
-        return nlargest(k, scores.items(), key=lambda item: (item[1], -item[0]))
+        best = nlargest(k, ((score, -number) for number, score in scores.items()))
+        return [(-number, score) for score, number in best]
 
 
 def _commonness(held: tuple[Sequence[int], Sequence[float]]) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from onrecord.conditions import check_condition, says_yes
 from onrecord.errors import DocumentInvalid
 from onrecord.jsonio import writable
 from onrecord.memory.documents import Document, Heading, document_id
@@ -82,14 +83,15 @@ def load_folder(
     """Every file of a known ending below a folder, in order of their paths; ids are the paths below it.
 
     Links are not followed, and names that begin with a dot are passed over. Raises what `load` raises: half an index
-    would look like a whole one. ``skip`` says which files to leave out.
+    would look like a whole one. ``skip`` says which files to leave out: a plain function of the path below the folder.
     """
+    check_condition(skip, "skip= of load_folder")
     top = Path(folder)
     if not top.is_dir():
         raise DocumentInvalid(f"{os.fspath(folder)!r} is no folder")
     for file in _files(top):
         inside = file.relative_to(top)
-        if file.suffix.lower() in loaders and (skip is None or not skip(inside)):
+        if file.suffix.lower() in loaders and (skip is None or not says_yes(skip(inside))):
             yield load(file, id=document_id(inside.as_posix()), loaders=loaders)
 
 

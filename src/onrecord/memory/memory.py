@@ -12,7 +12,9 @@ from onrecord.conversation.content import plain_text
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import UserMessage
-from onrecord.errors import ConfigurationError, ModelError, StoreError
+from onrecord.conversation.short import clipped
+from onrecord.declared import Declared
+from onrecord.errors import ConfigurationError, ModelError, StoreError, check_count
 from onrecord.jsonio import writable
 from onrecord.memory.framing import framed, recalled_message
 from onrecord.memory.ports import Kept, Shelf, Shown, Space
@@ -22,6 +24,7 @@ from onrecord.models.request import Request, Span
 from onrecord.record.kinds import Noted, TextSaid
 from onrecord.session.erasure import Retention
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.contained import failed_call
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
 
@@ -46,7 +49,7 @@ class Recalled(Struct, frozen=True):
     texts: tuple[str, ...] = ()
 
 
-class _Kept(Struct, frozen=True):
+class _Kept(Struct, frozen=True, metaclass=Declared):
     shelf: Shelf
     strategies: Sequence[Strategy]
 
@@ -74,6 +77,11 @@ class Memory(_Kept, frozen=True, kw_only=True):
     keep_for: timedelta | None = None
 
     def __post_init__(self) -> None:
+        if not callable(getattr(self.shelf, "newest", None)):
+            raise ConfigurationError(
+                f"a memory is kept on a shelf, not in a {type(self.shelf).__name__}",
+                hint="PlainShelf(), or SqliteShelf(path) of onrecord.stores",
+            )
         given: object = self.strategies
         if not isinstance(given, Sequence):
             raise ConfigurationError(
@@ -95,8 +103,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"{self.name!r} is no name for a memory", hint="letters, digits, '-' and '_': it is part of keys"
             )
-        if type(self.max_chars) is not int or self.max_chars < 1:
-            raise ConfigurationError(f"max_chars of a memory is a whole number from 1 on, not {self.max_chars!r}")
+        check_count("Memory", "max_chars", self.max_chars)
         kept_for: object = self.keep_for
         if kept_for is not None and not (isinstance(kept_for, timedelta) and kept_for > timedelta()):
             raise ConfigurationError(
@@ -178,9 +185,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
             try:
                 learned = await strategy.learn(turn, self.shelf, space, heard)
             except ModelError as error:
-                if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
-                    raise
-                turn.note(Noted(by=self.name, text=f"{strategy.name} learned nothing: {error.code}"))
+                turn.note(Noted(by=self.name, text=f"{strategy.name} learned nothing: {failed_call(error)}"))
                 continue
             if learned.kept or learned.drop:
                 await self.shelf.put(space, learned.kept, drop=learned.drop, vectors=learned.vectors)
@@ -201,8 +206,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
         )  # fmt: skip
 
     def _keepable(self, text: str) -> str:
-        kept = writable(self.redact(text) if self.redact is not None and text else text).strip()
-        return kept if len(kept) <= LONGEST else kept[: LONGEST - 1] + "…"
+        return clipped(writable(self.redact(text) if self.redact is not None and text else text).strip(), LONGEST)
 
     # ---- letting go
 

@@ -9,7 +9,7 @@ from typing import Any
 from onrecord.errors import DocumentInvalid
 from onrecord.jsonio import writable
 from onrecord.memory.documents import Document
-from onrecord.memory.optional import needed
+from onrecord.memory.optional_libraries import needed
 
 __all__ = ("MOST_CHARS", "MOST_PAGES", "pdf_document")
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, log
 
-from onrecord.memory.optional import needed
+from onrecord.memory.optional_libraries import needed
 from onrecord.memory.terms import terms
 
 __all__ = ("DEPTH", "both", "by_words", "cosines", "fused")

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from onrecord.errors import ConfigurationError, ModelError
+from onrecord.declared import Declared
+from onrecord.errors import ConfigurationError, ModelError, check_count
 from onrecord.jsonio import Json
 from onrecord.memory.corpus import Corpus, Hit, Mode
 from onrecord.memory.framing import framed, recalled_message
@@ -15,6 +16,7 @@ from onrecord.memory.memory import Recalled, said_in
 from onrecord.memory.recalled import MemoryRecalled, Rejected, Served
 from onrecord.models.request import Request
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.contained import failed_call
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
 
@@ -37,7 +39,7 @@ LONGEST_ASKED = 4000
 """Characters of a question that are looked for."""
 
 
-class _From(Struct, frozen=True):
+class _From(Struct, frozen=True, metaclass=Declared):
     corpus: Corpus | CorpusOf
 
 
@@ -63,9 +65,7 @@ class Retrieve(_From, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("top", "max_chars"):
-            given: object = getattr(self, name)
-            if type(given) is not int or given < 1:
-                raise ConfigurationError(f"{name} of Retrieve is a whole number from 1 on, not {given!r}")
+            check_count("Retrieve", name, getattr(self, name))
         if self.mode not in {None, "hybrid", "keyword", "vector"}:
             raise ConfigurationError(f"mode={self.mode!r} of Retrieve is 'hybrid', 'keyword' or 'vector'")
         if self.threshold is not None and not -1 <= self.threshold <= 1:
@@ -119,11 +119,10 @@ class Retrieve(_From, frozen=True, kw_only=True):
         try:
             return await corpus.search(query, top=self.top, mode=self.mode), ""
         except ModelError as error:
-            if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
-                raise
+            missed = failed_call(error)
             if self.mode == "vector":
-                return (), error.code
-            return await corpus.search(query, top=self.top, mode="keyword"), error.code
+                return (), missed
+            return await corpus.search(query, top=self.top, mode="keyword"), missed
 
     def _within(self, hits: Sequence[Hit]) -> tuple[list[tuple[Hit, str]], tuple[Rejected, ...], int]:
         """The passages to be shown, in their frames; those that are not, and why; how many characters are shown."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.memory.documents import Document
 
@@ -27,6 +28,7 @@ def whole(document: Document) -> Spans:
     return _trimmed(document.text, [(0, len(document.text))])
 
 
+@declared
 def fixed(size: int = 1000, *, overlap: int = 150) -> Splitter:
     """Passages of at most ``size`` characters that each begin ``overlap`` characters before the last one ended.
 
@@ -40,6 +42,7 @@ def fixed(size: int = 1000, *, overlap: int = 150) -> Splitter:
     return split
 
 
+@declared
 def by_paragraph(size: int = 1000, *, overlap: int = 0) -> Splitter:
     """Paragraphs, short ones together up to ``size`` characters, longer ones cut as `fixed` cuts."""
     _check(size, overlap)
@@ -50,6 +53,7 @@ def by_paragraph(size: int = 1000, *, overlap: int = 0) -> Splitter:
     return split
 
 
+@declared
 def by_heading(size: int = 1000, *, overlap: int = 0) -> Splitter:
     """No passage reaches over a heading; what stands under one is cut as `by_paragraph` cuts."""
     _check(size, overlap)

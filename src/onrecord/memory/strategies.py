@@ -10,10 +10,11 @@ from msgspec import Struct
 from onrecord.conversation.content import Text
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.messages import ContextMessage
-from onrecord.errors import ConfigurationError
+from onrecord.declared import Declared
+from onrecord.errors import ConfigurationError, check_count
 from onrecord.memory.ports import Kept, Shelf, Shown, Space, Vector
 from onrecord.models.model import Model
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model, check_model
 from onrecord.models.request import Piece, Reading, Shape, View
 from onrecord.turn.director import Query
 from onrecord.turn.moments import Rank
@@ -107,12 +108,7 @@ class Strategy(Protocol):
         ...
 
 
-def _check_count(owner: str, name: str, value: object, least: int = 1) -> None:
-    if type(value) is not int or value < least:
-        raise ConfigurationError(f"{name} of {owner} is a whole number from {least} on, not {value!r}")
-
-
-class _Sized(Struct, frozen=True):
+class _Sized(Struct, frozen=True, metaclass=Declared):
     size: int = 10
 
 
@@ -124,7 +120,7 @@ class Recent(_Sized, frozen=True):
     writes = False
 
     def __post_init__(self) -> None:
-        _check_count("Recent", "size", self.size)
+        check_count("Recent", "size", self.size)
 
     async def recall(self, seen: Recalling, /) -> Sequence[Candidate]:
         held = await seen.shelf.newest(seen.space, "message", limit=self.size, apart=seen.apart)
@@ -134,7 +130,7 @@ class Recent(_Sized, frozen=True):
         return NOTHING
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class Summary(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """One summary of all that is older, and the last ``recent`` messages as they were.
 
     Once more than ``size`` messages are in no summary, all but the last ``recent`` of them are summed up together
@@ -151,8 +147,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     writes = True
 
     def __post_init__(self) -> None:
-        _check_count("Summary", "recent", self.recent)
-        _check_count("Summary", "size", self.size)
+        check_count("Summary", "recent", self.recent)
+        check_count("Summary", "size", self.size)
         if self.recent >= self.size:
             raise ConfigurationError(
                 f"recent={self.recent} of Summary leaves nothing to sum up below size={self.size}",
@@ -214,12 +210,7 @@ def consultation(key: Of, task: str, lines: str, shape: Shape[T], *, max_tokens:
 
 def checked_model(owner: str, given: Model | str | None) -> Model | None:
     """The model that a strategy asks. ConfigurationError for what is none; None is the turn's own."""
-    if isinstance(given, str):
-        return model_named(given)
-    held: object = given
-    if held is not None and not hasattr(held, "card"):
-        raise ConfigurationError(
-            f"the model of {owner} is a model or its name, not a {type(given).__name__}",
-            hint="without model= the model of the turn is asked",
-        )
-    return given
+    if given is None:
+        return None
+    check_model(owner, given, hint="without model= the model of the turn is asked")
+    return as_model(given)

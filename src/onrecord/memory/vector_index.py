@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from onrecord.errors import UsageError
-from onrecord.memory.optional import needed
+from onrecord.memory.optional_libraries import needed
 from onrecord.memory.ports import VectorIndex
 
 __all__ = ("MakeIndex", "NumpyIndex", "UsearchIndex", "matrix_of")

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ErrorKind
 
 __all__ = ("PROBING_S", "Breaker", "BreakerState", "Circuit")
@@ -19,7 +20,7 @@ PROBING_S = 1.0
 """How soon to come back when a model is being tried out by others."""
 
 
-class Breaker(Struct, frozen=True, kw_only=True):
+class Breaker(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """When a circuit opens and closes.
 
     After ``threshold`` failures in a row a model is not asked for ``cooldown_s`` seconds. Then it is, on trial:

@@ -8,7 +8,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.messages import Round
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, GivenUp, ModelError
 from onrecord.models.breaker import BreakerState
 from onrecord.models.request import Request
@@ -70,8 +72,8 @@ class CallScope(Struct, frozen=True, kw_only=True):
     breaker_states: Mapping[str, BreakerState] = {}
 
 
-class CallRule(Struct, frozen=True, kw_only=True):
-    """What to do when ``when`` holds. A ``when`` that raises does not hold.
+class CallRule(Struct, frozen=True, kw_only=True, metaclass=Declared):
+    """What to do when ``when`` holds. A ``when`` that raises does not hold; ConfigurationError for an async one.
 
     ``then``, before the call: ``go_on`` or ``fail_fast``. After it: ``ok`` (take the reply), ``retry`` (the same
     model), ``retry_other`` (the next one), ``fallback`` (the function given to `Reliable`), ``fail_fast``. ``kind``
@@ -85,6 +87,9 @@ class CallRule(Struct, frozen=True, kw_only=True):
     label: str = ""
     feedback: str | Callable[[CallScope], str] = ""
     wait_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_condition(self.when, "when= of a CallRule", hint="it is asked at once: a plain function of the CallScope")
 
     def told(self, scope: CallScope) -> str:
         """The feedback in words; none from a function that raises or gives no text."""
@@ -121,7 +126,7 @@ def first_match(rules: Sequence[CallRule], scope: CallScope) -> CallRule | None:
     """The first rule that holds."""
     for rule in rules:
         try:
-            if rule.when(scope):
+            if says_yes(rule.when(scope)):
                 return rule
         except Exception as error:  # noqa: BLE001 - one that raises does not hold (loop §18.1), and is told
             _tell("when", rule, error)

@@ -11,6 +11,7 @@ from math import isnan
 
 from msgspec.structs import replace
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError, ErrorKind, ModelError
 from onrecord.models.breaker import PROBING_S
 from onrecord.models.chunks import Attempted, Chunk, Finished
@@ -84,6 +85,7 @@ class _Rest:
             self._tried = False
 
 
+@declared
 class Fallback:
     """A model that asks the next of ``models`` when one fails before anything of its reply reached the caller.
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Protocol
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import replace
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, dumps
 from onrecord.models.chunks import Chunk
@@ -125,6 +126,7 @@ class Preset:
         return extend(self.model, self.with_settings(request), limit)
 
 
+@declared
 def preset(
     model: str | Model,
     /,
@@ -165,10 +167,10 @@ _TAKES: Mapping[str, tuple[Any, str]] = {
 
 def _check(settings: Settings) -> None:
     """ConfigurationError for a value that its vendor would refuse, or that would be read as something else."""
-    for name, (declared, said) in _TAKES.items():
+    for name, (taken, said) in _TAKES.items():
         if (value := getattr(settings, name)) is not None:
             try:
-                convert(value, declared)
+                convert(value, taken)
             except ValidationError:
                 raise ConfigurationError(
                     f"{name}= of preset is not {said}", hint="correct it or leave it out"

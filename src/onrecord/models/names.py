@@ -10,7 +10,7 @@ from onrecord.errors import ConfigurationError
 if TYPE_CHECKING:
     from onrecord.models.model import Model
 
-__all__ = ("PROVIDERS", "as_model", "model_named")
+__all__ = ("PROVIDERS", "as_model", "check_model", "model_named")
 
 PROVIDERS: dict[str, str] = {
     "openai": "onrecord.providers.openai_chat.client",
@@ -51,6 +51,14 @@ def model_named(name: str) -> Model:
 def as_model(model: Model | str) -> Model:
     """A model, given itself or by its name. ConfigurationError as `model_named`."""
     return model_named(model) if isinstance(model, str) else model
+
+
+def check_model(owner: str, model: object, *, hint: str) -> None:
+    """ConfigurationError for what is neither a model nor a name; ``owner`` is whose ``model=`` it is."""
+    if not isinstance(model, str) and not hasattr(model, "card"):
+        raise ConfigurationError(
+            f"the model of {owner} is a model or its name, not a {type(model).__name__}", hint=hint
+        )
 
 
 def _unknown(name: str, provider: str, model: str) -> ConfigurationError:

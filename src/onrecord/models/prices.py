@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from onrecord.conversation.usage import Usage
+from onrecord.declared import Declared, declared
 from onrecord.errors import ConfigurationError
 
 __all__ = ("Price", "Prices")
@@ -15,7 +16,7 @@ __all__ = ("Price", "Prices")
 MILLION = 1_000_000
 
 
-class Price(Struct, frozen=True, kw_only=True):
+class Price(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """US dollars for a million tokens of each sort.
 
     ``cached_input`` is what is read from the provider's cache, ``cache_write`` what is written to it; without a price
@@ -53,6 +54,7 @@ def _fit(key: str, provider: str, model: str) -> tuple[int, int, str] | None:
     return max(fits, default=None)
 
 
+@declared
 class Prices:
     """Prices by model: ``Prices({"openai:gpt-5": Price(input=1.25, output=10)})``.
 

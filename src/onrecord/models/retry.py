@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.models.breaker import Breaker, Circuit
 from onrecord.models.call_decisions import is_worth_waiting
@@ -28,6 +29,7 @@ LONGEST_WAIT_S = 30.0
 _SLEEP = asyncio.sleep
 
 
+@declared
 class Reliable:
     """A model that tries again, after a wait, what failed before anything of the reply reached the caller.
 

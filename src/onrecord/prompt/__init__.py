@@ -1,4 +1,13 @@
-"""Features that decide what a request shows, which model gets it, and how it is asked."""
+"""Features that decide what a request shows, which model gets it, and how it is asked.
+
+Where things are:
+
+- ``window/``: what of a long conversation is shown; `Window` in ``window/window``, `Compaction` in
+  ``window/compaction``
+- ``artifacts``: long results as tickets; the other ``artifact`` files: where they are kept, and what the record says
+- ``buckets``: what the application knows right now (`RuntimeContext`)
+- ``cache_marks``, ``media``, ``model_choice``, ``prompt_budget``, ``thinking``: a feature each
+"""
 
 from onrecord.prompt.artifact_files import FileArtifacts
 from onrecord.prompt.artifact_store import MemoryArtifacts

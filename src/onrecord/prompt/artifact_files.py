@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.declared import declared
 from onrecord.errors import StoreError
 from onrecord.prompt.artifact_store import Artifact, ArtifactScope, check_limits, damaged_artifact
 
@@ -32,6 +33,7 @@ _NAME = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _numbers = count()
 
 
+@declared
 class FileArtifacts:
     """Artifacts as files below a folder, one folder per scope: they outlive the process, and others may read them.
 

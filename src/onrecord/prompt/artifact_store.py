@@ -10,7 +10,8 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.errors import ConfigurationError, StoreError
+from onrecord.declared import declared
+from onrecord.errors import StoreError, check_count
 
 __all__ = (
     "Artifact", "ArtifactScope", "ArtifactStore", "MemoryArtifacts", "check_limits", "checksum", "damaged_artifact",
@@ -92,6 +93,7 @@ class ArtifactStore(Protocol):
         ...
 
 
+@declared
 class MemoryArtifacts:
     """Artifacts in this process. The oldest are dropped once there are more than ``max_bytes`` or ``max_count``."""
 
@@ -148,10 +150,8 @@ def checksum(data: bytes) -> str:
 def check_limits(store: str, max_bytes: int | None, max_count: int | None) -> None:
     """ConfigurationError for a limit below 1."""
     for name, value in (("max_bytes", max_bytes), ("max_count", max_count)):
-        if value is not None and (type(value) is not int or value < 1):
-            raise ConfigurationError(
-                f"{name} of {store} is a whole number from 1 on, not {value!r}", hint="None keeps everything"
-            )
+        if value is not None:
+            check_count(store, name, value, hint="None keeps everything")
 
 
 def damaged_artifact(where: str) -> StoreError:

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import ToolCall
-from onrecord.errors import ConfigurationError, ToolInvalid, UsageError
+from onrecord.declared import Declared
+from onrecord.errors import ConfigurationError, ToolInvalid, UsageError, check_count
 from onrecord.jsonio import Json, dumps
 from onrecord.prompt.artifact_entries import (
     ArtifactExpired,
@@ -46,7 +47,7 @@ AS = ("text", "table", "chart", "download")
 # ---- the feature -----------------------------------------------------------------------------------------------------
 
 
-class _Inline(Struct, frozen=True):
+class _Inline(Struct, frozen=True, metaclass=Declared):
     max_inline_chars: int | None = 16_000
 
 
@@ -70,11 +71,8 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
     present: bool = False
 
     def __post_init__(self) -> None:
-        most: object = self.max_inline_chars
-        if most is not None and (type(most) is not int or most < 1):
-            raise ConfigurationError(
-                f"max_inline_chars of Artifacts is a whole number from 1 on, not {most!r}", hint="None places nothing"
-            )
+        if self.max_inline_chars is not None:
+            check_count("Artifacts", "max_inline_chars", self.max_inline_chars, hint="None places nothing")
         if self.ttl_s is not None and not 0 < self.ttl_s <= LONGEST_S:
             raise ConfigurationError(
                 f"ttl_s of Artifacts is a number of seconds above 0, not {self.ttl_s!r}",

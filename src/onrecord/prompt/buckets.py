@@ -23,7 +23,8 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Input
 from onrecord.conversation.messages import ContextMessage
 from onrecord.conversation.render import context_text
-from onrecord.errors import ConfigurationError, UsageError
+from onrecord.declared import Declared, declared
+from onrecord.errors import ConfigurationError, UsageError, check_count
 from onrecord.jsonio import Json, writable
 from onrecord.models.request import Piece, Request
 from onrecord.record.entry import Body, Entry
@@ -83,7 +84,7 @@ class Recorded(Struct, frozen=True):
     update: ContextUpdate
 
 
-class ContextReader(Struct, frozen=True, kw_only=True):
+class ContextReader(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Who reads: by which names updates may be addressed to them, and whether they own what is addressed to nobody."""
 
     ids: tuple[str, ...] = ()
@@ -117,6 +118,7 @@ def writer_of(update: ContextUpdate) -> str:
     return update.source or UNKNOWN
 
 
+@declared
 class ContextRegistry:
     """The buckets of all writers, and the latest ``history_limit`` updates in the order they came.
 
@@ -124,8 +126,7 @@ class ContextRegistry:
     """
 
     def __init__(self, *, history_limit: int = 400, source_key: Callable[[ContextUpdate], str] = writer_of) -> None:
-        if type(history_limit) is not int or history_limit < 0:
-            raise ConfigurationError(f"history_limit is a whole number from 0 on, not {history_limit!r}")
+        check_count("ContextRegistry", "history_limit", history_limit, 0)
         self._source_key = source_key
         self._buckets: dict[str, list[ContextUpdate]] = {}
         self._history: deque[Recorded] = deque(maxlen=history_limit)
@@ -222,7 +223,7 @@ Provider: TypeAlias = Callable[[SessionKey], Told | Awaitable[Told]]
 Source: TypeAlias = Callable[[Turn], Awaitable[list[tuple[str, ContextUpdate]]]]
 
 
-class RuntimeContext(Struct, frozen=True, kw_only=True):
+class RuntimeContext(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Shows what the application knows right now, as it was when the turn's input was admitted.
 
     ``registry`` is read for ``reader`` (None: everything), or for whom a function of the turn says; ``providers`` are

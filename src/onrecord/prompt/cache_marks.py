@@ -11,7 +11,9 @@ from typing import Literal, TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.messages import ContextMessage, Unit, UserMessage
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.request import HeadMarks, Piece, Request, Span, View
 from onrecord.record.entry import Entry
@@ -51,7 +53,7 @@ LOOK_BACK = 64
 """So many units are looked through for a place that can hold a mark."""
 
 
-class CacheMarks(Struct, frozen=True, kw_only=True):
+class CacheMarks(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Marks what the next request will begin with, for vendors that cache what is marked (`ModelCard.cache_marks`).
 
     Marked are the tools, the longest beginning of the system text that is worth it, and the conversation so far. A text
@@ -77,7 +79,9 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
                 told = " or ".join(map(repr, allowed))
                 raise ConfigurationError(f"{name}= of CacheMarks is {told}, not {given!r}")
         for source, policy in self.policies.items():
-            if not callable(policy) and policy not in get_args(CachePolicy):
+            if callable(policy):
+                check_condition(policy, f"the cache policy of {source!r}")
+            elif policy not in get_args(CachePolicy):
                 known = ", ".join(map(repr, get_args(CachePolicy)))
                 raise ConfigurationError(
                     f"the cache policy of {source!r} is none: {policy!r}",
@@ -123,7 +127,7 @@ class CacheMarks(Struct, frozen=True, kw_only=True):
         if not callable(policy):
             return policy in {"always", "while_active"}
         try:
-            return not policy(turn)
+            return not says_yes(policy(turn))
         except Exception as error:  # noqa: BLE001 - it decides about a mark, not about the turn
             turn.note(Noted(by=self.name, text=f"the policy of {piece.source!r} failed: {type(error).__name__}"))
             return False

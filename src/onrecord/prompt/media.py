@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from onrecord.declared import Declared
 from onrecord.models.request import Purpose, Request
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import SLOTS, Hooks
@@ -16,7 +17,7 @@ _MEDIA = SLOTS["request"]["MEDIA"]
 _PURPOSES: frozenset[Purpose] = frozenset({"speak", "wrap_up", "judge"})
 
 
-class Media(Struct, frozen=True):
+class Media(Struct, frozen=True, metaclass=Declared):
     """Shows pictures, sounds and files to the models that take them, and their words to all others.
 
     Decided request by request, for the model that really gets it: a picture by its `Image.description`, a sound by its
@@ -34,7 +35,7 @@ class Media(Struct, frozen=True):
         return Hooks(on_request=_in_words, order={"request": _MEDIA}, purposes=_PURPOSES)
 
 
-class Degrade(Struct, frozen=True):
+class Degrade(Struct, frozen=True, metaclass=Declared):
     """Sends a conversation without what its model cannot be sent, instead of failing with ModelError.
 
     That is media that the model does not take, where `Media` gives it no words; and what a reply of another vendor

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, FeatureFailed
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
@@ -37,7 +38,7 @@ class Choice(_Chosen, frozen=True, kw_only=True):
 Chosen: TypeAlias = str | Model | Choice | None
 
 
-class _Function(Struct, frozen=True):
+class _Function(Struct, frozen=True, metaclass=Declared):
     choose: Callable[[Turn, Request], Chosen | Awaitable[Chosen]]
 
 

@@ -6,7 +6,8 @@ import logging
 
 from msgspec import Struct
 
-from onrecord.errors import ConfigurationError
+from onrecord.declared import Declared
+from onrecord.errors import check_count
 from onrecord.models.request import Request
 from onrecord.prompt.window.evicted import Pressure
 from onrecord.turn.agent_spec import AgentSpec
@@ -21,7 +22,7 @@ LAST = SLOTS["request"]["CACHE"] - 1
 """Behind everybody who adds text."""
 
 
-class _Chars(Struct, frozen=True):
+class _Chars(Struct, frozen=True, metaclass=Declared):
     system: int
 
 
@@ -33,8 +34,7 @@ class PromptBudget(_Chars, frozen=True):
     """
 
     def __post_init__(self) -> None:
-        if type(self.system) is not int or self.system < 1:
-            raise ConfigurationError(f"system of PromptBudget is a whole number from 1 on, not {self.system!r}")
+        check_count("PromptBudget", "system", self.system)
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, UnsupportedThinkingError
 from onrecord.jsonio import Json
 from onrecord.models.model import ModelCard
@@ -22,7 +23,7 @@ __all__ = ("Thinking",)
 _HINT = f"{THINKING_HINT}; of models that stand in for each other, all have to think so"
 
 
-class _Budget(Struct, frozen=True):
+class _Budget(Struct, frozen=True, metaclass=Declared):
     budget: float | None = None
 
 

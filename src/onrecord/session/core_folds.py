@@ -21,7 +21,7 @@ from onrecord.conversation.messages import (
     UserMessage,
 )
 from onrecord.errors import RecordInvalid
-from onrecord.jsonio import UNREADABLE, misfit
+from onrecord.jsonio import UNREADABLE, misfit, same_json
 from onrecord.record import kinds
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import Pending
@@ -167,7 +167,7 @@ def _started(w: Working, e: Entry, b: kinds.ToolStarted) -> None:
     at, call = _call(held, b.call)
     if call is None:
         raise RecordInvalid(f"an entry names call {b.call!r}, which is not in its round")
-    if call.args is b.args:  # not ==, for which 1 is True
+    if call.args == b.args and same_json(call.args, b.args):
         return
     _put_call(w, held, at, replace(call, args=b.args))
 

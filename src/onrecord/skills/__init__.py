@@ -1,4 +1,17 @@
-"""Skills: instructions and tools under a name, taken up by the model or led to by a graph."""
+"""Skills: instructions and tools under a name, taken up by the model or led to by a graph.
+
+Where things are:
+
+- ``skill``, ``registry``: a skill, and an agent's skills without a graph; ``skill_tools``: how a model reaches them
+- ``folder``, ``front_matter``, ``skill_files``: skills from folders with a ``SKILL.md``
+- ``graph``: made by ``graph_making`` of what ``routes`` and ``matching`` declare, into a ``graph_plan``; the
+  ``checkup`` files say what is wrong with it, ``diagram`` draws it
+- ``turn_start`` with ``scorers``: where a turn begins; ``cursor`` with ``hop`` and ``guards``, all pure: where it goes
+  on; ``steering``: both in a turn; ``engagement``: whether the graph takes part at all
+- ``procedure``: steps; ``proposals``: what tools propose
+- ``skill_hooks``: all of it at its moments; ``shown_skills``: what a request has of it; ``skill_entries`` and
+  ``skill_state``: what is filed, and what is known of that
+"""
 
 from onrecord.skills.checkup import Finding
 from onrecord.skills.cursor import Move
@@ -13,8 +26,8 @@ from onrecord.skills.registry import SkillRegistry, Skills, offered_with
 from onrecord.skills.routes import Decide, Route, Start
 from onrecord.skills.scorers import ByClassifier, ByModel, BySimilarity, ByWords, Candidate, Scorer
 from onrecord.skills.skill import Skill, SkillStep
+from onrecord.skills.skill_entries import SkillProposed
 from onrecord.skills.skill_files import skill_files
-from onrecord.skills.skill_kinds import SkillProposed
 from onrecord.skills.turn_start import Closeness
 
 __all__ = (

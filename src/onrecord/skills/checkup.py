@@ -73,12 +73,11 @@ def _reach(plan: GraphPlan) -> Iterator[Finding]:
 
 
 def _routes(plan: GraphPlan, known: frozenset[str] | None) -> Iterator[Finding]:
-    tools = known if known is not None else None
     for route in plan.routes:
         where = f"{route.source} -> {route.to}"
         if route.source == route.to:
             yield error("self-loop", where, "it leads to where it comes from")
-        if route.guard is not None and (why := unsatisfiable(route.guard, route.source, tools)):
+        if route.guard is not None and (why := unsatisfiable(route.guard, route.source, known)):
             yield error("guard-unsatisfiable", where, f"its guard can never hold: {why}")
     seen: dict[tuple[object, ...], Route] = {}
     for route in plan.routes:

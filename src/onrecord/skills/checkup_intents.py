@@ -15,7 +15,7 @@ from onrecord.models.request import Request
 from onrecord.skills.checkup import Finding, error, warning
 from onrecord.skills.matching import Intent
 from onrecord.skills.routes import Start
-from onrecord.skills.skill_kinds import ALL_BODIES, TurnRouted
+from onrecord.skills.skill_entries import ALL_BODIES, TurnRouted
 from onrecord.skills.turn_start import TurnStart
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.director import Brief, Stage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from onrecord.conditions import says_yes
 from onrecord.skills.checkup import Finding, error, warning
-from onrecord.skills.conditions import says_yes
 from onrecord.skills.cursor import Resolver
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import AllOf, Finder, Intent, Keywords, Match, Pattern

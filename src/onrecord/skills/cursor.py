@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from onrecord.conditions import says_yes
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import ToolCall
-from onrecord.skills.conditions import says_yes
 from onrecord.skills.guards import Evidence, ToolOutcome, judged
 from onrecord.skills.hop import Hop, MoveCause
 from onrecord.skills.matching import Finder, StartIndex, Witness

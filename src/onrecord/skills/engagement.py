@@ -7,11 +7,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from onrecord.errors import ConfigurationError
+from onrecord.declared import Declared
+from onrecord.errors import check_count
 from onrecord.models.request import Piece
 from onrecord.skills.cursor import Move
 from onrecord.skills.hop import MoveCause
-from onrecord.skills.skill_kinds import MapEngaged, MapParked, Strength
+from onrecord.skills.skill_entries import MapEngaged, MapParked, Strength
 from onrecord.turn.moments import Rank
 
 __all__ = ("MAP", "Engagement", "Renewal", "Standing", "advanced", "idle_after", "park_card", "strength_of")
@@ -28,7 +29,7 @@ OF_CAUSE: Mapping[MoveCause, Strength] = {
 }  # fmt: skip
 
 
-class _Grace(Struct, frozen=True):
+class _Grace(Struct, frozen=True, metaclass=Declared):
     grace: int = 3
 
 
@@ -44,8 +45,7 @@ class Engagement(_Grace, frozen=True, kw_only=True):
     never_parks: bool = False
 
     def __post_init__(self) -> None:
-        if type(self.grace) is not int or self.grace < 1:
-            raise ConfigurationError(f"the grace of Engagement is a whole number from 1 on, not {self.grace!r}")
+        check_count("Engagement", "grace", self.grace)
 
 
 class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,7 +85,12 @@ def strength_of(cause: MoveCause) -> Strength | None:
 
 
 def idle_after(standing: Standing, since: Renewal) -> int:
-    """For how many requests nothing renewed it, once the next is made. A request without a call says nothing."""
+    """For how many requests nothing renewed it, once the next is made. A request without a call says nothing.
+
+    One that is parked is not served, so it is idle no longer than it was: its card stays the same.
+    """
+    if standing.status == "parked":
+        return standing.idle
     if since.best is not None:
         return 0
     return standing.idle + 1 if standing.served and since.called else standing.idle

@@ -6,6 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, digest
 from onrecord.models.classify import Classifier
@@ -34,6 +37,7 @@ __all__ = ("SkillGraph",)
 log = logging.getLogger("onrecord.skills")
 
 
+@declared
 class SkillGraph:
     """Skills with declared ways between them: where a turn begins, and what leads from one to the next.
 
@@ -100,8 +104,6 @@ class SkillGraph:
         self._tell(self._findings)
 
     def hooks(self, spec: AgentSpec) -> Hooks:
-        from msgspec.structs import replace
-
         made = SkillHooks(
             self.skills, graph=self.plan, scoped=self.scoped, kept=kept_by(spec), visible=self.visible, listed=False,
             models=self.models,

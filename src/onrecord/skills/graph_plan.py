@@ -7,7 +7,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from onrecord.errors import ConfigurationError
+from onrecord.declared import Declared
+from onrecord.errors import check_count
 from onrecord.models.model import Model
 from onrecord.skills.cursor import Move
 from onrecord.skills.engagement import Engagement
@@ -22,7 +23,7 @@ Strictness = Literal["assist", "guard", "rails"]
 Continuity = Literal["turn", "conversation"]
 
 
-class _EscalationHead(Struct, frozen=True):
+class _EscalationHead(Struct, frozen=True, metaclass=Declared):
     model: str | Model
 
 
@@ -32,8 +33,7 @@ class Escalation(_EscalationHead, frozen=True, kw_only=True):
     after_refusals: int = 1
 
     def __post_init__(self) -> None:
-        if type(self.after_refusals) is not int or self.after_refusals < 1:
-            raise ConfigurationError(f"after_refusals is a whole number from 1 on, not {self.after_refusals!r}")
+        check_count("Escalation", "after_refusals", self.after_refusals)
 
 
 class Explains(Protocol):
@@ -63,7 +63,6 @@ class GraphPlan(Struct, frozen=True, kw_only=True):
     strictness: Strictness = "assist"
     continuity: Continuity = "turn"
     begins: TurnStart | None = None
-    brains: Mapping[str, Model] = {}
     escalation: tuple[Model, int] | None = None
     engagement: Engagement | None = None
     reaches: Callable[[str], Iterable[str]] | None = None

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from onrecord.conversation.messages import CallStatus
+from onrecord.conversation.short import clipped
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, dumps, is_json, loads
 
@@ -118,7 +119,7 @@ def _summary(value: object) -> str:
     if value is ABSENT:
         return "absent"
     told = value if isinstance(value, str) else dumps(value).decode()
-    return told if len(told) <= SHOWN else f"{told[: SHOWN - 1]}…"
+    return clipped(told, SHOWN)
 
 
 def guard_text(guard: Guard) -> str:

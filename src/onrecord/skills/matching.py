@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from onrecord.conversation.required_text import required_text
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 
 __all__ = ("AllOf", "Intent", "Keywords", "Match", "Pattern", "StartIndex", "Witness", "compile_match")
@@ -21,26 +23,26 @@ class Witness(Struct, frozen=True, kw_only=True, omit_defaults=True):
     keyword: str = ""
 
 
-class Keywords(Struct, frozen=True):
+class Keywords(Struct, frozen=True, metaclass=Declared):
     """Any of these words or phrases, whatever their case, as whole words: ``Keywords(["refund", "money back"])``."""
 
     words: Sequence[str]
 
 
-class Pattern(Struct, frozen=True):
+class Pattern(Struct, frozen=True, metaclass=Declared):
     r"""A regular expression, found anywhere and whatever the case: ``Pattern(r"\\bINV-\\d+")``."""
 
     regex: str
 
 
-class Intent(Struct, frozen=True):
+class Intent(Struct, frozen=True, metaclass=Declared):
     """A meaning, which a classifier recognises by what is said about it and by examples."""
 
     means: str
     examples: Sequence[str] = ()
 
 
-class AllOf(Struct, frozen=True):
+class AllOf(Struct, frozen=True, metaclass=Declared):
     """All of these at once: keywords, patterns, or further ones of this kind."""
 
     matches: Sequence[Keywords | Pattern | AllOf]
@@ -76,8 +78,6 @@ def _flat(match: Any, where: str) -> Iterator[Keywords | Pattern]:
         if not match.matches:
             raise ConfigurationError(f"AllOf of {where} is empty: it would hold for every message")
         for each in match.matches:
-            if isinstance(each, Intent):
-                raise ConfigurationError(f"AllOf of {where} holds an intent", hint="give the intent a rule of its own")
             yield from _flat(each, where)
     elif isinstance(match, (Keywords, Pattern)):
         yield match
@@ -92,8 +92,7 @@ def _flat(match: Any, where: str) -> Iterator[Keywords | Pattern]:
 
 def _keywords(match: Keywords, where: str) -> Finder:
     words = match.words
-    given: object = words
-    if isinstance(given, str) or not words or not all(w.strip() for w in words):
+    if not words or not all(w.strip() for w in words):
         raise ConfigurationError(f"the keywords of {where} are no list of words", hint='Keywords(["refund"])')
     by_size = sorted((w.strip() for w in words), key=len, reverse=True)  # the longest that fits is the witness
     regex = re.compile("|".join(f"({_whole(word)})" for word in by_size), re.IGNORECASE)
@@ -115,7 +114,7 @@ def _whole(word: str) -> str:
 def _pattern(match: Pattern, where: str) -> Finder:
     try:
         regex = re.compile(match.regex, re.IGNORECASE)
-    except (re.error, TypeError):
+    except re.error:
         raise ConfigurationError(f"the pattern of {where} is no regular expression") from None
 
     def found(message: str) -> Witness | None:
@@ -143,7 +142,7 @@ class StartIndex:
             if isinstance(part, Keywords) and (rare := _rarest(part, common)) is not None:
                 for word in rare:
                     self._by_word.setdefault(word, []).append(place)
-            elif isinstance(part, Pattern) and (text := required_text(part.regex)):
+            elif isinstance(part, Pattern) and (text := required_text(part.regex).lower()):
                 self._by_text.append((text, place))
             else:
                 self._always.append(place)
@@ -183,30 +182,3 @@ def _rarest(match: Keywords, common: Counter[str]) -> set[str] | None:
             return None
         rare.add(min(words, key=common.__getitem__))
     return rare
-
-
-def required_text(regex: str) -> str:
-    """A text in lower case that is in whatever the expression matches; empty where that is not plain to see."""
-    if not regex.isascii() or any(sign in regex for sign in "()[]|"):
-        return ""
-    runs, run, place = [""], "", 0
-    while place < len(regex):
-        letter = regex[place]
-        if letter == "\\":
-            place += 1
-            escaped = regex[place]
-            if escaped in "xuUN0123456789":
-                return ""  # a letter by its number, whose digits stand for themselves nowhere
-            if escaped.isalpha():  # a class or an edge: it says nothing about a letter
-                runs, run = [*runs, run], ""
-            else:
-                run += escaped
-        elif letter in "*?{":
-            runs, run = [*runs, run[:-1]], ""
-            place = regex.find("}", place) if letter == "{" and "}" in regex[place:] else place
-        elif letter in ".^$+":
-            runs, run = [*runs, run], ""
-        else:
-            run += letter
-        place += 1
-    return max((*runs, run), key=len).lower()

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import Note
 from onrecord.models.request import Piece
-from onrecord.skills.doors import SKIP_STEP
 from onrecord.skills.skill import Skill, SkillStep
-from onrecord.skills.skill_kinds import StepAdvanced, StepSkipped, StepsUnfinished
+from onrecord.skills.skill_entries import StepAdvanced, StepSkipped, StepsUnfinished
 from onrecord.skills.skill_state import SkillFold, SkillState
+from onrecord.skills.skill_tools import SKIP_STEP
 from onrecord.turn.answer import may_ask_again
 from onrecord.turn.moments import ALLOW, Allow, Answer, Rank, Returned, Revise
 from onrecord.turn.turn import Turn

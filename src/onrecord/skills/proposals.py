@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.messages import ToolCall
 from onrecord.skills.graph_plan import GraphPlan
-from onrecord.skills.skill_kinds import EffectJudged
+from onrecord.skills.skill_entries import EffectJudged
 from onrecord.skills.skill_state import SkillState
 from onrecord.turn.turn import Turn
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.model import Model
 from onrecord.models.names import model_named
-from onrecord.skills.doors import READ_SKILL, catalog, door_text, list_skills, read_skill
-from onrecord.skills.shown_skills import DOORS
 from onrecord.skills.skill import Skill, refused
 from onrecord.skills.skill_hooks import SkillHooks, Visible, in_use
+from onrecord.skills.skill_tools import NAMES, READ_SKILL, catalog, door_text, list_skills, read_skill
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset, gated
 from onrecord.turn.agent_spec import AgentSpec
@@ -21,6 +23,7 @@ from onrecord.turn.turn import Turn
 __all__ = ("SkillRegistry", "Skills", "by_id", "check_tools", "model_of", "models_of", "offered_with")
 
 
+@declared
 class SkillRegistry:
     """A catalogue of skills that several agents share: ``Skills(registry)``.
 
@@ -84,8 +87,6 @@ class SkillRegistry:
 
 
 def _handed_out(skill: Skill) -> Skill:
-    from msgspec.structs import replace
-
     return skill if skill.in_result else replace(skill, surface="both")
 
 
@@ -109,7 +110,7 @@ def check_tools(skills: Mapping[str, Skill]) -> None:
     known: dict[str, tuple[str, Tool]] = {}
     for skill in skills.values():
         for tool in skill.tools:
-            if tool.id in DOORS:
+            if tool.id in NAMES:
                 raise refused(f"skill {skill.id!r} has a tool {tool.id!r}: that name is taken by skills themselves")
             other, held = known.setdefault(tool.id, (skill.id, tool))
             if held is not tool:
@@ -132,6 +133,7 @@ def model_of(model: str | Model, skill: str) -> Model:
     return held
 
 
+@declared
 class Skills:
     """Skills that the model takes up by itself: ``features=[Skills(billing, refunds)]``.
 
@@ -179,6 +181,7 @@ class Skills:
         return in_use(turn, self.skills, None)
 
 
+@declared
 def offered_with(skill: str, inner: Toolset | Sequence[Tool]) -> Toolset:
     """The tools of ``inner`` in the rounds in which the skill with this id is in use: for tools of a server, say.
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
+from onrecord.conditions import check_condition
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
-from onrecord.skills.conditions import check_condition
 from onrecord.skills.guards import STATUSES, Guard, ToolOutcome, check_guard
 from onrecord.skills.hop import Hop
 from onrecord.skills.matching import Match
@@ -15,7 +16,7 @@ from onrecord.skills.matching import Match
 __all__ = ("Decide", "Route", "Start")
 
 
-class _StartHead(Struct, frozen=True):
+class _StartHead(Struct, frozen=True, metaclass=Declared):
     use: str
 
 
@@ -39,7 +40,7 @@ class Start(_StartHead, frozen=True, kw_only=True):
         check_condition(self.only_if, f"only_if of the start at {self.use!r}")
 
 
-class _RouteHead(Struct, frozen=True):
+class _RouteHead(Struct, frozen=True, metaclass=Declared):
     source: str
     to: str
 
@@ -93,7 +94,7 @@ class Route(_RouteHead, frozen=True, kw_only=True):
         return "on-tool-return" if self.on_tool else "model"
 
 
-class Decide(Struct, frozen=True):
+class Decide(Struct, frozen=True, metaclass=Declared):
     """A decision of a tree: ``yes`` when ``only_if(hop)`` holds, else ``no``. Either is a decision or a skill's id."""
 
     only_if: Callable[[Hop], bool]

@@ -10,12 +10,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from onrecord.conversation.messages import Round
+from onrecord.declared import declared
 from onrecord.errors import ModelError
 from onrecord.jsonio import read_object
 from onrecord.models.classify import Choice, Chosen, Classified, Classifier
 from onrecord.models.model import Model
 from onrecord.models.request import Piece, Reading, Shape, View
-from onrecord.skills.skill_kinds import SkillClassified
+from onrecord.skills.skill_entries import SkillClassified
 from onrecord.turn.director import Query
 from onrecord.turn.turn import Turn
 
@@ -83,6 +84,7 @@ def cosine(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / math.sqrt(len(one) * len(other)) if one and other else 0.0
 
 
+@declared
 class BySimilarity:
     """By vectors: the cosine between the message and what is said of each skill, or its nearest example.
 
@@ -108,6 +110,7 @@ def _angle(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True)) / length if length else 0.0
 
 
+@declared
 class ByClassifier:
     """By a `Classifier`: its chances are the scores. Asked once per turn, also when the turn pauses and goes on.
 
@@ -132,6 +135,7 @@ class ByClassifier:
         return answer.chances or {answer.choice: 1.0}
 
 
+@declared
 class ByModel:
     """By a model that picks one, silently: what it costs is on the record (None: the agent's own model)."""
 

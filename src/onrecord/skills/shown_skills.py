@@ -9,12 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.models.request import Offer, Piece
-from onrecord.skills.doors import LIST_SKILLS, READ_SKILL, SKIP_STEP
 from onrecord.skills.procedure import At
 from onrecord.skills.skill import Skill
+from onrecord.skills.skill_tools import READ_SKILL, SKIP_STEP
 from onrecord.turn.moments import Rank
 
-__all__ = ("Serving", "Situation")
+__all__ = ("MOST_KEPT", "Serving", "Situation")
 
 MOST_KEPT = 512
 """Situations whose tools are kept ready. A graph has about one per skill; beyond that they are made again."""
@@ -104,6 +104,3 @@ class Serving:
 
 def _tools(many: Iterable[frozenset[str]]) -> frozenset[str]:
     return frozenset().union(*many)
-
-
-DOORS = frozenset({READ_SKILL, LIST_SKILLS, SKIP_STEP})

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import writable
 from onrecord.models.model import Model
@@ -25,7 +26,7 @@ def refused(message: str, hint: str = "", code: str = "skill-invalid") -> Config
     return ConfigurationError(message, code=code, hint=hint)
 
 
-class _StepHead(Struct, frozen=True):
+class _StepHead(Struct, frozen=True, metaclass=Declared):
     tool: str
     note: str
 
@@ -40,7 +41,7 @@ class SkillStep(_StepHead, frozen=True, kw_only=True):
     consumes: str = ""
 
 
-class _SkillHead(Struct, frozen=True):
+class _SkillHead(Struct, frozen=True, metaclass=Declared):
     id: str
     description: str
     text: str

@@ -8,19 +8,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import Note, Round, ToolCall, UserMessage
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
 from onrecord.models.request import Piece, Request
-from onrecord.skills import doors
-from onrecord.skills.conditions import check_condition, says_yes
+from onrecord.skills import skill_tools
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.procedure import Procedures
 from onrecord.skills.proposals import judge_proposal
-from onrecord.skills.shown_skills import Serving, Situation
+from onrecord.skills.shown_skills import MOST_KEPT, Serving, Situation
 from onrecord.skills.skill import Skill
-from onrecord.skills.skill_kinds import ALL_BODIES, SkillActivated
+from onrecord.skills.skill_entries import ALL_BODIES, SkillActivated
 from onrecord.skills.skill_state import CURSOR, SkillFold, SkillState
 from onrecord.skills.steering import Steering
 from onrecord.tools.tool import Tool
@@ -38,7 +38,7 @@ def used_skills(now: SkillState, skills: Mapping[str, Skill], graph: GraphPlan |
     active = now.active if skills.keys() >= set(now.active) else tuple(filter(skills.get, now.active))
     if graph is None:
         return active
-    wired = () if Steering.is_parked(now) else (*graph.always, *((now.cursor,) if now.cursor in skills else ()))
+    wired = () if now.is_parked else (*graph.always, *((now.cursor,) if now.cursor in skills else ()))
     return tuple(dict.fromkeys((*wired, *active)))
 
 
@@ -78,11 +78,11 @@ class SkillHooks:
 
     def _tools(self) -> tuple[Tool, ...]:
         every = list(self.skills.values())
-        described = doors.LISTED if self.listed else doors.placed(doors.door_text(every))[0]
+        described = skill_tools.LISTED if self.listed else skill_tools.placed(skill_tools.door_text(every))[0]
         tools = {tool.id: tool for skill in every for tool in skill.tools}
-        own = [doors.read_skill(self.skills, described, self.graph.nodes if self.graph is not None else ())]
-        own += [doors.list_skills(every)] if self.listed else []
-        own += [doors.skip_step()] if self.procedures.skills else []
+        own = [skill_tools.read_skill(self.skills, described, self.graph.nodes if self.graph is not None else ())]
+        own += [skill_tools.list_skills(every)] if self.listed else []
+        own += [skill_tools.skip_step()] if self.procedures.skills else []
         return (*own, *tools.values())
 
     def hooks(self, manifest: Mapping[str, Json]) -> Hooks:
@@ -122,7 +122,7 @@ class SkillHooks:
                 steering.move(turn, steering.next(turn, message_of(turn), batch))
             state = turn.state(self.fold)
         now = self.fold.served(state)
-        parked = Steering.is_parked(now)
+        parked = now.is_parked
         used = used_skills(now, self.skills, self.graph)
         at = None if parked else self.procedures.at(now)
         untold, pins = self._handed(request, now, used) if self.unseen else (frozenset[str](), {})
@@ -178,10 +178,10 @@ class SkillHooks:
         """How ``read_skill`` is described now, and what of it stands among the instructions."""
         graph, steering = self.graph, self.steering
         if self.listed:
-            return doors.LISTED, ()
+            return skill_tools.LISTED, ()
         if graph is None or steering is None:
             return self._kept(
-                (hidden,), lambda: doors.door_text([s for i, s in self.skills.items() if i not in hidden])
+                (hidden,), lambda: skill_tools.door_text([s for i, s in self.skills.items() if i not in hidden])
             )
         menu = steering.menu_line(now, hidden)
         return self._kept((now.cursor, menu, hidden), lambda: self._routed(graph, now.cursor, menu, hidden))
@@ -191,14 +191,14 @@ class SkillHooks:
         loose = [skill for id, skill in graph.loose.items() if id not in hidden]
         others = [id for id in graph.nodes if id not in reach and id not in hidden]
         can = [*(self.skills[id] for id in reach), *loose]
-        return doors.routed_text(can, others, menu, some_hidden=bool(hidden))
+        return skill_tools.routed_text(can, others, menu, some_hidden=bool(hidden))
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], str]) -> tuple[str, tuple[Piece, ...]]:
         held = self._doors.get(key)
         if held is None:
-            if len(self._doors) >= 512:
+            if len(self._doors) >= MOST_KEPT:
                 self._doors.clear()
-            held = self._doors[key] = doors.placed(make())
+            held = self._doors[key] = skill_tools.placed(make())
         return held
 
     # ---- calls
@@ -206,7 +206,7 @@ class SkillHooks:
     async def before_tool(self, turn: Turn, call: ToolCall) -> Allow[Mapping[str, Json]] | Deny:
         """A skill that may not be seen may not be taken up either."""
         visible = self.visible
-        asked = call.args.get("id") if call.name == doors.READ_SKILL else None
+        asked = call.args.get("id") if call.name == skill_tools.READ_SKILL else None
         if visible is None or asked not in self.skills or _sees(visible, turn, str(asked)):
             return ALLOW
         return Deny("Permission denied: there is no such skill for this conversation.")
@@ -214,12 +214,12 @@ class SkillHooks:
     async def after_tool(self, turn: Turn, returned: Returned) -> Allow[Returned] | Deny:
         """Gates of ``read_skill`` and ``skip_step``; steps that are done; what tools propose."""
         name = returned.call.name
-        if name == doors.READ_SKILL:
+        if name == skill_tools.READ_SKILL:
             return self._read(turn, returned)
-        if name == doors.SKIP_STEP and self.procedures.skills:
+        if name == skill_tools.SKIP_STEP and self.procedures.skills:
             return self.procedures.skipped(turn, returned)
-        if name == doors.LIST_SKILLS and self.listed and (hidden := self._hidden(turn)):
-            told = doors.catalog(skill for id, skill in self.skills.items() if id not in hidden)
+        if name == skill_tools.LIST_SKILLS and self.listed and (hidden := self._hidden(turn)):
+            told = skill_tools.catalog(skill for id, skill in self.skills.items() if id not in hidden)
             return Allow(replace(returned, content=(Text(told),)), "skills that may not be seen were left out")
         state = turn.state(self.fold)
         if state.proposed and (told := judge_proposal(turn, state, self.graph, returned.call, self._hidden(turn))):
@@ -236,15 +236,15 @@ class SkillHooks:
             hop = asked in steering.graph.nodes
             hidden = self._hidden(turn)
             refused = steering.refuses(state, asked, hidden)
-            if refused is not None and Steering.is_parked(state):
+            if refused is not None and state.is_parked:
                 turn.note(SkillActivated(skill=asked, recalls=True))
-                told = doors.recalled_text(refused)
+                told = skill_tools.recalled_text(refused)
                 return Allow(replace(returned, content=(Text(told),)), "the graph comes back, its cursor stays")
             if refused is not None:
                 turn.note(refused)
                 steering.escalate(turn)
                 tree = steering.graph.tree is not None
-                return Deny(doors.refusal_text(refused, tree=tree, some_hidden=bool(hidden)))
+                return Deny(skill_tools.refusal_text(refused, tree=tree, some_hidden=bool(hidden)))
         turn.note(SkillActivated(skill=asked, hop=hop, restarts=self.procedures.is_done(state, skill)))
         intro = self.procedures.intro(turn.state(self.fold), skill)
         if intro is None:

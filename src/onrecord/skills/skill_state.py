@@ -12,7 +12,7 @@ from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ModelRequested, ToolReturned
 from onrecord.skills.cursor import LEFT
 from onrecord.skills.engagement import Renewal, Standing, idle_after, strength_of
-from onrecord.skills.skill_kinds import (
+from onrecord.skills.skill_entries import (
     EffectJudged,
     MapEngaged,
     MapParked,
@@ -57,6 +57,11 @@ class SkillState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     escalated: bool = False
     standing: Standing | None = None
     since: Renewal = Renewal()
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether the graph takes no part in requests now."""
+        return self.standing is not None and self.standing.status == "parked"
 
 
 class SkillFold:

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from onrecord.conversation.messages import ToolCall
 from onrecord.models.request import Piece
-from onrecord.skills import doors
+from onrecord.skills import skill_tools
 from onrecord.skills.cursor import LEFT, Move, outcome_of
 from onrecord.skills.engagement import advanced, park_card
 from onrecord.skills.graph_plan import GraphPlan
 from onrecord.skills.hop import Hop
-from onrecord.skills.skill_kinds import (
+from onrecord.skills.skill_entries import (
     RerouteSuperseded,
     RouteConflict,
     SkillEscalated,
@@ -118,23 +118,18 @@ class Steering:
             return ""
         shares = {row.skill: row.relevance for row in routed.scores}
         stay = state.cursor if routed.stay_offered and state.cursor not in hidden else ""
-        return doors.menu_text([(id, shares.get(id)) for id in offered], stay=stay)
+        return skill_tools.menu_text([(id, shares.get(id)) for id in offered], stay=stay)
 
     def lines(self, now: SkillState, hidden: frozenset[str], *, menu: bool) -> tuple[Piece, ...]:
         """The card of a parked graph, and the ``menu`` in the first request, where nothing else has it."""
         out: tuple[Piece, ...] = ()
-        if now.standing is not None and self.is_parked(now):
+        if now.standing is not None and now.is_parked:
             out = (park_card(now.standing, "" if now.cursor in hidden else now.cursor),)
         if menu and now.rounds == 0 and now.routed is not None and (line := self.menu_line(now, hidden)):
             out = (*out, Piece(source="skill-menu", text=line, rank=Rank.SKILL, cache="never"))
         return out
 
     # ---- what the model may do
-
-    @staticmethod
-    def is_parked(state: SkillState) -> bool:
-        """Whether the graph takes no part in requests now."""
-        return state.standing is not None and state.standing.status == "parked"
 
     def refuses(self, state: SkillState, asked: str, hidden: frozenset[str]) -> SkillRejected | None:
         """Why a skill cannot be taken up from here; None when it can."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.model import Model
 from onrecord.skills.cursor import Resolver
@@ -17,7 +18,7 @@ from onrecord.skills.hop import Hop
 from onrecord.skills.matching import Witness
 from onrecord.skills.routes import Start
 from onrecord.skills.scorers import Candidate, Scorer, one_of, relevances
-from onrecord.skills.skill_kinds import ScoreRow, TurnRouted
+from onrecord.skills.skill_entries import ScoreRow, TurnRouted
 from onrecord.turn.contained import ends_take
 from onrecord.turn.turn import Turn
 
@@ -33,7 +34,7 @@ RESERVED = frozenset({STAY, NONE})
 """What a decider may say besides the skills of a menu."""
 
 
-class Closeness(Struct, frozen=True, kw_only=True):
+class Closeness(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """When a scorer's best is good enough, and how many go on a menu otherwise.
 
     ``near_tie`` is the least lead over the second (``tanh`` of half the difference of scores, 0 to 1), ``menu`` the

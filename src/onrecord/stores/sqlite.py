@@ -23,7 +23,7 @@ from onrecord.session.written import Written, write_out
 from onrecord.stores.sqlite_codec import CellCodec, Cipher
 from onrecord.stores.sqlite_erase import SqliteErasing
 from onrecord.stores.sqlite_faults import damaged
-from onrecord.stores.sqlite_file import transaction
+from onrecord.stores.sqlite_file import absolute_path, transaction
 from onrecord.stores.sqlite_leases import Encoded, encode_row, micros, settle, take_away
 from onrecord.stores.sqlite_rows import keeping_rows
 from onrecord.stores.sqlite_sessions import (
@@ -80,16 +80,10 @@ class SqliteStore(SqliteErasing):
         clock: Clock = _system_clock,
         cipher: Cipher | None = None,
     ) -> None:
-        name = os.fspath(path)
-        if not name or name == ":memory:" or name.startswith("file:") or "\0" in name:
-            raise ConfigurationError(
-                f"{name!r} does not name a file", hint="give a path; for a store in memory use MemoryStore()"
-            )
+        file = absolute_path(path, instead="MemoryStore()")
         if synchronous not in {"normal", "full"}:
             raise ConfigurationError(f"synchronous={synchronous!r} is unknown", hint="use 'normal' or 'full'")
-        # Absolute: a later change of the working folder must not change which file this is.
-        codec = CellCodec(os.path.abspath(name), cipher)  # noqa: PTH100 - keeps symbolic links as they are
-        super().__init__(codec, synchronous, clock)
+        super().__init__(CellCodec(file, cipher), synchronous, clock)
         self._codec = EntryCodec(bodies)
 
     async def load(self, key: SessionKey | str, /, *, known: Session | None = None) -> Session | None:

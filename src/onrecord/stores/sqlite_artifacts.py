@@ -10,18 +10,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.errors import ConfigurationError, StoreError
+from onrecord.errors import StoreError
 from onrecord.prompt.artifact_store import Artifact, ArtifactScope, check_limits, damaged_artifact
 from onrecord.stores.sqlite_codec import CellCodec, Cipher
-from onrecord.stores.sqlite_erase import sweep
-from onrecord.stores.sqlite_file import SqliteFile, transaction
+from onrecord.stores.sqlite_erase import sweep, unswept
+from onrecord.stores.sqlite_file import SqliteFile, absolute_path, transaction
+from onrecord.stores.sqlite_leases import micros
 from onrecord.stores.sqlite_own_file import OwnFile
 
 if TYPE_CHECKING:
@@ -41,12 +42,11 @@ _SCHEMA = (
     "create index artifacts_at on artifacts(at)",
     "create index artifacts_over on artifacts(over) where over is not null",
 )
-_OWN_FILE = OwnFile("artifacts", ARTIFACTS_ID, version=1, schema=_SCHEMA)
+_OWN_FILE = OwnFile(what="artifacts", instead="MemoryArtifacts()", id=ARTIFACTS_ID, version=1, schema=_SCHEMA)
 _SWEPT_AT_ONCE = 256 << 20
 """Bytes up to which a file is rewritten when something is let go of: about a second, in which nobody can write."""
 
 _IN = "tenant=? and session=? and owner=?"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SqliteArtifacts:
@@ -62,14 +62,10 @@ class SqliteArtifacts:
         self, path: str | os.PathLike[str], *, max_bytes: int | None = None, max_count: int | None = None,
         cipher: Cipher | None = None,
     ) -> None:  # fmt: skip
-        name = os.fspath(path)
-        if not name or name == ":memory:" or name.startswith("file:") or "\0" in name:
-            raise ConfigurationError(
-                f"{name!r} does not name a file", hint="give a path; for artifacts in memory use MemoryArtifacts()"
-            )
+        file = absolute_path(path, instead=_OWN_FILE.instead)
         check_limits("SqliteArtifacts", max_bytes, max_count)
         self._max_bytes, self._max_count = max_bytes, max_count
-        self._cells = CellCodec(os.path.abspath(name), cipher)  # noqa: PTH100 - keeps symbolic links
+        self._cells = CellCodec(file, cipher)
         self._file = SqliteFile(self._cells, "normal", _OWN_FILE.open)
         self._unswept = False  # whether the file may hold something of what was deleted in it
 
@@ -96,8 +92,8 @@ class SqliteArtifacts:
 
     async def expire(self, before: datetime | None, now: datetime, /) -> None:
         """See `ArtifactStore.expire`; StoreError as `forget` raises it."""
-        young = -(2**63) if before is None else _micros(before)
-        await self._delete("delete from artifacts where at<? or over<=?", (young, _micros(now)))
+        young = -(2**63) if before is None else micros(before)
+        await self._delete("delete from artifacts where at<? or over<=?", (young, micros(now)))
 
     async def sweep(self) -> bool:
         """Rewrites the file, however large, without anything that was deleted in it; whether that was possible now."""
@@ -116,17 +112,13 @@ class SqliteArtifacts:
             return
         self._unswept = bool(await self._file.run(partial(sweep, limit=_SWEPT_AT_ONCE)))
         if self._unswept:
-            raise StoreError(
-                f"the file {self._file.path!r} has let go of what was asked, and traces of it are left in it",
-                code="store-unswept",
-                hint="call this once more when nobody else uses the file; `sweep` rewrites one over 256 MB",
-            )
+            raise unswept(self._file.path, _SWEPT_AT_ONCE)
 
     # ---- in the file's thread
 
     def _put(self, scope: ArtifactScope, artifact: Artifact, data: bytes, connection: sqlite3.Connection) -> None:
         place = (*_named(scope), artifact.ref)
-        at, over = _micros(artifact.created_at), artifact.expires_at
+        at, over = micros(artifact.created_at), artifact.expires_at
         known = self._cells.seal(msgspec.json.encode(artifact), "known", *place)
         with transaction(connection):
             sql = f"delete from artifacts where ({_IN} and ref=?) or over<=?"  # noqa: S608 - our own text
@@ -134,7 +126,7 @@ class SqliteArtifacts:
             connection.execute(
                 "insert into artifacts(tenant, session, owner, ref, at, over, size, known, data)"
                 " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*place, at, None if over is None else _micros(over), len(data), known,
+                (*place, at, None if over is None else micros(over), len(data), known,
                  self._cells.seal(data, "data", *place)),
             )  # fmt: skip
             if self._max_bytes is not None or self._max_count is not None:
@@ -195,7 +187,3 @@ def _named(scope: ArtifactScope) -> tuple[str, str, str]:
 
 def _owner(owner: Identity | None) -> str:
     return "" if owner is None else msgspec.json.encode(owner).decode()
-
-
-def _micros(at: datetime) -> int:
-    return (at - _EPOCH) // timedelta(microseconds=1)

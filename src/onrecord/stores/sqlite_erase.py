@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.errors import StoreError
 from onrecord.record.jsonl import EntryCodec
 from onrecord.session.eraser import Cells, erase, expire
 from onrecord.session.erasure import Erasure, Remains, Retention
@@ -22,7 +23,7 @@ from onrecord.stores.sqlite_rows import SqliteRows, keeping_rows
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("SWEPT_AT_ONCE", "SqliteErasing", "sweep")
+__all__ = ("SWEPT_AT_ONCE", "SqliteErasing", "sweep", "unswept")
 
 T = TypeVar("T")
 
@@ -99,6 +100,14 @@ def sweep(connection: sqlite3.Connection, limit: int | None) -> tuple[Remains, .
     if not _emptied(connection, _PATIENCE_MS):
         remains.append("log")
     return tuple(remains)
+
+
+def unswept(path: str, limit: int) -> StoreError:
+    """The error of a file that could not be swept, where that was promised; ``limit`` is the one of its sweeps."""
+    return StoreError(
+        f"the file {path!r} has let go of what was asked, and traces of it are left in it", code="store-unswept",
+        hint=f"call this once more when nobody else uses the file; `sweep` rewrites one over {limit >> 20} MB",
+    )  # fmt: skip
 
 
 def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:

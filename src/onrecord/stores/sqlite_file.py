@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from onrecord.errors import MissingDependency, StoreError
+from onrecord.errors import ConfigurationError, MissingDependency, StoreError
 from onrecord.stores import sqlite_schema
 from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_faults import fault, is_busy, moved, passing, unfit
@@ -30,7 +30,7 @@ from onrecord.stores.sqlite_schema import connect
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("SqliteFile", "transaction")
+__all__ = ("SqliteFile", "absolute_path", "transaction")
 
 T = TypeVar("T")
 
@@ -45,6 +45,17 @@ _EXIT_S = 10.0
 
 Opens = Callable[[str, str, CellCodec], "tuple[sqlite3.Connection, bool]"]
 """Opens a file, making its tables where there are none; and says whether what is seen of it can ever change."""
+
+
+def absolute_path(path: str | os.PathLike[str], *, instead: str) -> str:
+    """Which file this is, wherever the working folder goes later. ConfigurationError for what names none.
+
+    ``instead`` is what keeps the same in memory.
+    """
+    name = os.fspath(path)
+    if not name or name == ":memory:" or name.startswith("file:") or "\0" in name:
+        raise ConfigurationError(f"{name!r} does not name a file", hint=f"give a path; in memory use {instead}")
+    return os.path.abspath(name)  # noqa: PTH100 - keeps symbolic links as they are
 
 
 class SqliteFile:

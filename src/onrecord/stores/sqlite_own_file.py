@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from onrecord.errors import StoreError
+from onrecord.errors import MissingDependency, StoreError
 from onrecord.stores.sqlite_codec import CellCodec
 from onrecord.stores.sqlite_faults import unusable_path
 from onrecord.stores.sqlite_file import transaction
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 __all__ = ("OwnFile",)
 
 
-class OwnFile(Struct, frozen=True):
-    """Files of ``what``: the number that marks them, the ``version`` of their ``schema``, and what makes it."""
+class OwnFile(Struct, frozen=True, kw_only=True):
+    """Files of ``what``: the number that marks them, the ``version`` of their ``schema``, and what makes it.
+
+    ``instead`` is what keeps the same in memory, for whoever can have no such file.
+    """
 
     what: str
+    instead: str
     id: int
     version: int
     schema: tuple[str, ...]
@@ -56,9 +60,7 @@ class OwnFile(Struct, frozen=True):
         if not number("pragma application_id") and not number("select count(*) from sqlite_master"):
             with transaction(connection):
                 if not number("select count(*) from sqlite_master"):  # else another process was faster
-                    marks = (f"pragma application_id={self.id}", f"pragma user_version={self.version}")
-                    for sql in (*self.schema, *marks):
-                        connection.execute(sql)
+                    self._make(connection)
         if number("pragma application_id") != self.id:
             raise self._foreign(path, "belongs to another application")
         if number("pragma user_version") != self.version:
@@ -66,6 +68,20 @@ class OwnFile(Struct, frozen=True):
                 f"the file of {self.what} {path!r} has a schema that this version of onrecord does not know",
                 code="store-newer", hint="a newer onrecord wrote it: update onrecord; the file was not touched",
             )  # fmt: skip
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        import sqlite3
+
+        for sql in (*self.schema, f"pragma application_id={self.id}", f"pragma user_version={self.version}"):
+            try:
+                connection.execute(sql)
+            except sqlite3.OperationalError as error:
+                if "fts5" not in str(error):
+                    raise
+                raise MissingDependency(
+                    "this Python's SQLite was built without its full text index FTS5",
+                    hint=f"install a Python that has it, or keep {self.what} in {self.instead}",
+                ) from None
 
     def _foreign(self, path: str, what: str) -> StoreError:
         return unusable_path(path) or StoreError(

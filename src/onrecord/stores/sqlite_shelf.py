@@ -1,6 +1,6 @@
 """SqliteShelf: what is remembered, in a file of its own, searched by SQLite's full text index.
 
-The tables stand in `onrecord.stores.sqlite_shelf_file`.
+The tables stand in `onrecord.stores.sqlite_shelf_schema`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.errors import ConfigurationError, StoreError
 from onrecord.jsonio import canonical, digest
 from onrecord.memory.ports import NOTHING_SHOWN, Found, Kept, KeptKind, Near, Shown, Space, Vector
 from onrecord.memory.ranking import DEPTH, both, by_words, cosines
 from onrecord.memory.terms import terms
 from onrecord.stores.sqlite_codec import CellCodec, Cipher
-from onrecord.stores.sqlite_erase import SWEPT_AT_ONCE, sweep
+from onrecord.stores.sqlite_erase import SWEPT_AT_ONCE, sweep, unswept
 from onrecord.stores.sqlite_faults import damaged
-from onrecord.stores.sqlite_file import SqliteFile, transaction
+from onrecord.stores.sqlite_file import SqliteFile, absolute_path, transaction
 from onrecord.stores.sqlite_leases import micros
-from onrecord.stores.sqlite_shelf_file import SHELF_ID, open_shelf
+from onrecord.stores.sqlite_shelf_schema import SHELF_FILE, SHELF_ID
 
 if TYPE_CHECKING:
     import sqlite3
@@ -60,13 +59,8 @@ class SqliteShelf:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, cipher: Cipher | None = None) -> None:
-        name = os.fspath(path)
-        if not name or name == ":memory:" or name.startswith("file:") or "\0" in name:
-            raise ConfigurationError(
-                f"{name!r} does not name a file", hint="give a path; for a shelf in memory use PlainShelf()"
-            )
-        codec = CellCodec(os.path.abspath(name), cipher)  # noqa: PTH100 - keeps symbolic links
-        self._file, self._cells = SqliteFile(codec, "normal", open_shelf), _Cells(codec)
+        codec = CellCodec(absolute_path(path, instead=SHELF_FILE.instead), cipher)
+        self._file, self._cells = SqliteFile(codec, "normal", SHELF_FILE.open), _Cells(codec)
 
     async def put(
         self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = (), vectors: Mapping[str, Vector] = {}
@@ -105,11 +99,7 @@ class SqliteShelf:
     async def _swept(self, gone: int) -> int:
         remains = await self._file.run(partial(sweep, limit=SWEPT_AT_ONCE))
         if gone and remains:
-            raise StoreError(
-                f"the shelf {self._file.path!r} has let go of what was asked, and traces of it are left in its file",
-                code="store-unswept",
-                hint="call forget once more when nobody else uses the file; `sweep` rewrites one over 64 MB",
-            )
+            raise unswept(self._file.path, SWEPT_AT_ONCE)
         return gone
 
     async def sweep(self) -> bool:

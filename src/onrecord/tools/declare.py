@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict, Unpack, overload
 
+from onrecord.declared import declared
 from onrecord.errors import ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.tools.forms import Unfit
@@ -62,6 +63,7 @@ def tool(function: Function | None = None, /, **settings: Unpack[ToolSettings]) 
     return lambda later: _declared(later, scope, settings)
 
 
+@declared
 class Toolbox(Sequence[Tool]):
     """Tools, collected as they are written: ``@box.tool``, then ``Agent(..., tools=box)``.
 

@@ -20,11 +20,11 @@ _DAY = r"\d{4}-\d{2}-\d{2}"
 _CLOCK = r"\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
 _ZONE = r"(?:[Zz]|[+-]\d{2}:?\d{2})?"
 
-# fromisoformat also takes week dates and compact forms, which a schema's reader would not expect.
-_date = re.compile(_DAY, re.ASCII).fullmatch
-_time = re.compile(_CLOCK + _ZONE, re.ASCII).fullmatch
-_datetime = re.compile(f"{_DAY}[Tt ]{_CLOCK}{_ZONE}", re.ASCII).fullmatch
-_uuid = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII).fullmatch
+# fromisoformat also takes week dates and compact forms, which a schema's reader would not expect. Compiled when used.
+_date = partial(re.fullmatch, _DAY, flags=re.ASCII)
+_time = partial(re.fullmatch, _CLOCK + _ZONE, flags=re.ASCII)
+_datetime = partial(re.fullmatch, f"{_DAY}[Tt ]{_CLOCK}{_ZONE}", flags=re.ASCII)
+_uuid = partial(re.fullmatch, r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", flags=re.ASCII)
 
 
 def read_date(text: str) -> date:

@@ -11,14 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 
 __all__ = ("TIME_FORMATS", "time_problem")
 
-_instant = re.compile(
-    r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|([+-])(\d{2}):(\d{2}))?", re.ASCII
-).fullmatch
-_zone = re.compile(r"UTC|[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)+", re.ASCII).fullmatch
+# Compiled when first used: most agents name no time, and all of them import this.
+_instant = partial(
+    re.fullmatch,
+    r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|([+-])(\d{2}):(\d{2}))?",
+    flags=re.ASCII,
+)
+_zone = partial(re.fullmatch, r"UTC|[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)+", flags=re.ASCII)
 
 Instant = tuple[int, int]
 """Seconds since the beginning of the calendar, and nanoseconds: any instant that can be written has one."""

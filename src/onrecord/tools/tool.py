@@ -8,9 +8,11 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
+from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.conversation.messages import Unit
+from onrecord.declared import Declared
 from onrecord.errors import ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.record.entry import Body
@@ -23,6 +25,8 @@ T = TypeVar("T")
 
 Flag = bool | Callable[[Mapping[str, Json]], bool]
 """A fact about a call: fixed, or a function of its arguments."""
+
+FLAG_HINT = "it is True, False or a plain function of the arguments"
 
 
 class _Value(Struct, frozen=True):
@@ -111,7 +115,7 @@ def _no_parameters() -> Mapping[str, Json]:
     return {"type": "object", "properties": {}}
 
 
-class _ToolHead(Struct, frozen=True):
+class _ToolHead(Struct, frozen=True, metaclass=Declared):
     id: str
     handler: Callable[..., Any]
     description: str = ""
@@ -143,6 +147,9 @@ class Tool(_ToolHead, frozen=True, kw_only=True):
             raise ToolInvalid("a tool needs an id", hint="the id is the name that the model calls")
         if not callable(self.handler):
             raise ToolInvalid(f"tool {self.id!r}: the handler is not callable")
+        for flag in ("read_only", "concurrency_safe", "destructive"):
+            if not isinstance(given := getattr(self, flag), bool):
+                check_condition(given, f"{flag}= of the tool {self.id!r}", hint=FLAG_HINT, error=ToolInvalid)
         _check_parameters(self.id, self.parameters)
         if self.max_result_size_chars is not None and self.max_result_size_chars <= 0:
             raise ToolInvalid(
@@ -168,7 +175,7 @@ class Tool(_ToolHead, frozen=True, kw_only=True):
 
 
 def _holds(flag: Flag, args: Mapping[str, Json]) -> bool:
-    return flag if isinstance(flag, bool) else bool(flag(args))
+    return flag if isinstance(flag, bool) else says_yes(flag(args))
 
 
 def _check_parameters(tool: str, parameters: object) -> None:

@@ -7,7 +7,9 @@ from typing import Protocol, cast
 
 from msgspec import Struct, structs
 
+from onrecord.conditions import check_condition, says_yes
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.declared import declared
 from onrecord.errors import ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.record.kinds import Noted
@@ -33,8 +35,8 @@ def _nowhere(noted: Noted) -> None:
 class OfferContext(Struct, frozen=True, kw_only=True):
     """For which round tools are asked: ``active`` names the skills in use, ``data`` is the session's.
 
-    ``session`` is the session of the turn, for a sub-agent that of the turn above it. ``note`` files what a source has
-    to say about its tools, such as one that it leaves out: it goes on the record, and no model reads it.
+    ``session`` is the session of the turn, for a sub-agent that of the outermost turn above it. ``note`` files what a
+    source has to say about its tools, such as one that it leaves out: it goes on the record, and no model reads it.
     """
 
     turn: str
@@ -87,6 +89,7 @@ def unique_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     return tuple(tools)
 
 
+@declared
 class StaticTools:
     """Always the same tools, as they were when it was made. Raises ToolInvalid."""
 
@@ -98,14 +101,18 @@ class StaticTools:
         return self._tools
 
 
+@declared
 def gated(inner: Toolset | Sequence[Tool], only_if: Callable[[str, OfferContext], bool]) -> Toolset:
     """The tools of ``inner`` for which ``only_if(id, ctx)`` holds in a round; asked anew each round.
 
-    This decides what the model is offered. What may run is a permission rule's business.
+    This decides what the model is offered. What may run is a permission rule's business. ToolInvalid for an async
+    ``only_if``; whatever raises, or has to be awaited, ends the turn as a failed feature.
     """
+    check_condition(only_if, "only_if of gated", error=ToolInvalid)
     return _Gated(_as_toolset(inner), only_if)
 
 
+@declared
 def prefixed(inner: Toolset | Sequence[Tool], prefix: str) -> Toolset:
     """The tools of ``inner`` with ``prefix`` before each id, so that two sources cannot collide. Raises ToolInvalid."""
     if not prefix:
@@ -148,7 +155,7 @@ class _Gated:
         self.inner, self._only_if = inner, only_if
 
     async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
-        return tuple(tool for tool in await self.inner.tools(ctx) if self._only_if(tool.id, ctx))
+        return tuple(tool for tool in await self.inner.tools(ctx) if says_yes(self._only_if(tool.id, ctx)))
 
 
 class _Prefixed:

@@ -1,1 +1,47 @@
-"""The loop: moments, the director and its stage, speaking, tools, pausing, and the take that holds them."""
+"""The loop: moments, the director and its stage, speaking, tools, pausing, and the take that holds them.
+
+Exported is what features and directors are written with, beside what `onrecord` itself exports. The names are loaded
+on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onrecord.turn.agent_spec import AgentSpec as AgentSpec
+    from onrecord.turn.director import Brief as Brief
+    from onrecord.turn.director import Director as Director
+    from onrecord.turn.director import Query as Query
+    from onrecord.turn.director import Solo as Solo
+    from onrecord.turn.director import Stage as Stage
+    from onrecord.turn.instruction import OnReturn as OnReturn
+    from onrecord.turn.moments import SLOTS as SLOTS
+    from onrecord.turn.moments import Feature as Feature
+    from onrecord.turn.moments import Hooks as Hooks
+    from onrecord.turn.moments import Rank as Rank
+    from onrecord.turn.plan import Bundle as Bundle
+
+_HOMES: dict[str, str] = {
+    "AgentSpec": "agent_spec",
+    **dict.fromkeys(("Brief", "Director", "Query", "Solo", "Stage"), "director"),
+    "OnReturn": "instruction",
+    **dict.fromkeys(("Feature", "Hooks", "Rank", "SLOTS"), "moments"),
+    "Bundle": "plan",
+}
+
+__all__ = tuple(sorted(_HOMES))
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'onrecord.turn' has no attribute {name!r}")
+    value: object = getattr(import_module(f"onrecord.turn.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_HOMES))

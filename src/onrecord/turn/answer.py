@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import CallRef, Text
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import Block, ContextMessage, Round
+from onrecord.declared import declared
 from onrecord.errors import AnswerRefused, ConfigurationError, FeatureFailed, OutputInvalid, TurnError
 from onrecord.jsonio import Json, dumps
 from onrecord.models.request import Reading, Shape
@@ -121,6 +122,7 @@ def correction(round_id: str, turn: str, by: str, verdict: Revise) -> tuple[Cont
     return (ContextMessage(id=f"{round_id}/v", turn=turn, content=content, authority="system", writer=by),)
 
 
+@declared
 class Typed:
     """The answer must be a value of a type; mounted by itself for ``Agent(output=T)``, or by hand to say more.
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import CallStatus, ToolCall
-from onrecord.jsonio import Json, is_json, own, read_object
+from onrecord.jsonio import Json, is_json, own, read_object, same_json
 from onrecord.tools.tool import Tool
 from onrecord.turn.askable import is_askable
 from onrecord.turn.call import error_text, failed_rule, place_of, settled
@@ -28,7 +27,6 @@ BEFORE, CHECKED = "before", "checked"
 
 _SLOTS = SLOTS["before_tool"]
 _PERMISSION, _ARGUMENTS, _CREDENTIALS = _SLOTS["PERMISSION"], _SLOTS["ARGUMENTS"], _SLOTS["CREDENTIALS"]
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Refused(Struct, frozen=True, kw_only=True):
@@ -144,7 +142,7 @@ def permissions(turn: Turn) -> tuple[Mounted, ...]:
 
 def same_args(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
     """Whether arguments are the same to the letter: ``1``, ``1.0`` and ``true`` are three."""
-    return one is other or _encode(one) == _encode(other)
+    return one is other or same_json(one, other)
 
 
 async def run_again(turn: Turn, call: ToolCall) -> Refused | None:

@@ -15,7 +15,7 @@ from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset
 from onrecord.turn.moments import Hooks
 
-__all__ = ("Below", "Expire", "Forget", "letting_go")
+__all__ = ("Below", "Expire", "Forget", "forgetting")
 
 Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
 """A feature's name, and how it lets go of a session or a person."""
@@ -44,13 +44,13 @@ class Below(Struct, frozen=True):
         """Nothing has to be mounted: it is read where an agent is compiled."""
 
 
-G = TypeVar("G", Forget, Expire)
+Either = TypeVar("Either", Forget, Expire)
 
 
-def letting_go(
+def forgetting(
     mounted: Sequence[tuple[str, Hooks]], below: Sequence[Below]
 ) -> tuple[tuple[Forget, ...], tuple[Expire, ...]]:
-    """How the features of an agent let go, then those of the agents below it."""
+    """How the features of an agent forget and expire, then those of the agents below it."""
     forget: list[Forget] = [(name, h.forget) for name, h in mounted if h.forget is not None]
     expire: list[Expire] = [(name, h.expire) for name, h in mounted if h.expire is not None]
     return (
@@ -59,6 +59,6 @@ def letting_go(
     )
 
 
-def _each_once(given: Sequence[G]) -> tuple[G, ...]:
+def _each_once(given: Sequence[Either]) -> tuple[Either, ...]:
     """A feature may stand in several agents, and is asked once."""
     return tuple(one for place, one in enumerate(given) if all(one[1] != other for _, other in given[:place]))

@@ -111,7 +111,7 @@ async def run_handler(tool: Tool, call: ToolCall, context: CallContext) -> Handl
     started = now()
     try:
         if _is_async(tool.handler):
-            value = await tool.handler(own(call.args), context)
+            value = await settled(await tool.handler(own(call.args), context))
         else:
             value = await settled(await asyncio.to_thread(_in_thread, tool.handler, own(call.args), context))
     except BaseException as error:
@@ -265,8 +265,7 @@ def return_call(
     used = turn.used.pop(call.id, {})
     body = ToolReturned(
         call=call.id, round=round_id, name=call.name, status=cast(CallStatus, status), result=readable(content),
-        notes=notes, started_at=started_at, ended_at=ended_at, spent=total(used.values()),
-        uses=used,
+        notes=notes, started_at=started_at, ended_at=ended_at, spent=total(used.values()) if used else None, uses=used,
     )  # fmt: skip
     entry = turn.note(body, cause=cause, where=place_of(call))
     if turn.emit is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import isawaitable, iscoroutine
+from operator import attrgetter, is_
 from typing import Any
 
 from msgspec.structs import replace
 
+from onrecord.conditions import says_yes
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.messages import ContextMessage
 from onrecord.errors import FeatureFailed, ModelError, OnrecordError
@@ -68,19 +69,10 @@ def with_conditional(turn: Turn, pieces: tuple[Piece, ...], action: int, budget:
 def _holds(turn: Turn, instruction: Instruction) -> bool:
     """Whether a condition holds. One that raises does not, and the record says so."""
     try:
-        return instruction.only_if is None or _truth(instruction.only_if(turn))
+        return instruction.only_if is None or says_yes(instruction.only_if(turn))
     except Exception as error:  # noqa: BLE001 - a condition decides about its own text, not about the turn
         turn.note(Noted(by=instruction.name, text=f"only_if failed: {type(error).__name__}"))
         return False
-
-
-def _truth(held: object) -> bool:
-    """An answer that has to be awaited is none: as an object it would always be true."""
-    if isawaitable(held):
-        if iscoroutine(held):
-            held.close()
-        raise TypeError("only_if is a plain function")
-    return bool(held)
 
 
 def whole_view(turn: Turn) -> View:
@@ -104,6 +96,14 @@ def base_request(
     )  # fmt: skip
 
 
+def _outermost(turn: Turn) -> SessionKey:
+    """The session that a turn belongs to in the end: what toolsets keep open is kept for that one, and left with it."""
+    while turn.above is not None:
+        turn = turn.above
+    key, parent = turn.session.key, turn.session.parent
+    return key if parent is None else SessionKey(parent, tenant=key.tenant)
+
+
 async def offered(
     turn: Turn, static: tuple[Offer, ...], number: int, *, allowed: tuple[str, ...] | None
 ) -> tuple[Offer, ...]:
@@ -111,10 +111,8 @@ async def offered(
     toolsets = turn.plan.toolsets
     if not toolsets or allowed == ():
         return static
-    key, above = turn.session.key, turn.session.parent
-    root = key if above is None else SessionKey(above, tenant=key.tenant)
     context = OfferContext(
-        turn=turn.id, round=number, session=root, note=turn.note,
+        turn=turn.id, round=number, session=_outermost(turn), note=turn.note,
         identity=turn.session.owner, context=turn.context, data=turn.working.data,
         active=frozenset().union(*(names(turn) for names in turn.plan.active)),
     )  # fmt: skip
@@ -181,9 +179,9 @@ def _moved(turn: Turn, base: Request, before: Request, after: Request) -> Reques
 
 def _check_changes(hook: Mounted, before: Request, after: Request) -> None:
     """A feature changes its own pieces only, and the model only in the CHOOSE slot."""
-    for name in _FIXED:
-        if getattr(after, name) is not getattr(before, name):
-            raise FeatureFailed(hook.name, "request", f"it changed {name!r}, which is the loop's")
+    if not all(map(is_, _fixed(after), _fixed(before))):
+        name = next(name for name in _FIXED if getattr(after, name) is not getattr(before, name))
+        raise FeatureFailed(hook.name, "request", f"it changed {name!r}, which is the loop's")
     try:
         problem = _misfit(before, after)
     except Exception as error:
@@ -200,13 +198,16 @@ def _check_changes(hook: Mounted, before: Request, after: Request) -> None:
 
 
 _FIXED = ("purpose", "where", "conversation", "own", "carries", "scope", "wire")
+_fixed = attrgetter(*_FIXED)
 
 
 def _misfit(before: Request, after: Request) -> str:
     """What a hook left in a request that is not of its type, or points to where nothing is."""
     units = len(after.conversation.units)
-    if after.pieces is not before.pieces and not all(_is_piece(piece) for piece in after.pieces):
-        return "a piece that is none"
+    if after.pieces is not before.pieces:
+        known = set(map(id, before.pieces))
+        if not all(id(piece) in known or _is_piece(piece) for piece in after.pieces):
+            return "a piece that is none"
     if after.view is not before.view:
         spans: tuple[object, ...] = after.view.spans
         for span in spans:

@@ -19,9 +19,12 @@ def check_single(mounted: Sequence[tuple[str, Hooks]], forms: Sequence[str], sid
         if hooks.alone and len(same) > 1:
             (one, by_one), (other, by_other), *_ = same
             as_one, as_other = (f"as {one} ", f"as {other} ") if one != other else ("", "")
+            sides = (
+                f"{as_one}by {by_one} and {as_other}by {by_other}" if as_one or by_one != by_other else f"by {by_one}"
+            )
             raise FeatureConflict(
-                f"the feature {name!r} is given twice, {as_one}by {by_one} and {as_other}by {by_other}",
-                hint="one of them says everything",
+                f"the feature {name!r} is given twice, {sides}",
+                hint="leave one out and let the other say everything; what takes name= may be there under two names",
             )
     slot = SLOTS["request"]["WINDOW"]
     windows = [
@@ -31,9 +34,9 @@ def check_single(mounted: Sequence[tuple[str, Hooks]], forms: Sequence[str], sid
     for what, found in (("can hold the window", windows), ("rewrites thinking", thinking)):
         if len(found) > 1:
             (one, by_one), (other, by_other), *_ = found
-            raise FeatureConflict(
-                f"only one feature {what}; found {one!r} and {other!r}, of {by_one} and of {by_other}"
-            )
+            both = f"{one!r} and {other!r}" if one != other else f"two of {one!r}"
+            sides = f"of {by_one} and of {by_other}" if by_one != by_other else f"of {by_one}"
+            raise FeatureConflict(f"only one feature {what}; found {both}, {sides}", hint="leave one of them out")
 
 
 def check_instructions(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) -> None:

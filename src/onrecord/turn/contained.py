@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import NoReturn
 
-from onrecord.errors import FeatureFailed, TurnError, UnsupportedThinkingError
+from onrecord.errors import FeatureFailed, ModelError, OnrecordError, TurnError, UnsupportedThinkingError
 from onrecord.jsonio import writable
 
-__all__ = ("ends_take", "fail", "raised", "told")
+__all__ = ("ends_take", "fail", "failed_call", "raised", "told")
 
 _OWN = __file__.removesuffix(".py").removesuffix("contained")[:-1].removesuffix("turn")
 
@@ -22,6 +22,16 @@ def ends_take(error: BaseException) -> bool:
         return not isinstance(error, Exception)
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+def failed_call(error: ModelError) -> str:
+    """The code of a call that a feature can do without, for the record.
+
+    A scripted model that has run out goes through: that is a test's own mistake, which it has to hear of.
+    """
+    if isinstance(error, AssertionError):
+        raise error
+    return error.code
 
 
 def told(error: BaseException) -> str:
@@ -57,4 +67,6 @@ def fail(feature: str, moment: str, error: BaseException) -> NoReturn:
     if isinstance(error, (TurnError, UnsupportedThinkingError)) or ends_take(error):
         raise error
     hint = f"the cause of this error is what it raised: {raised(error)}"
+    if isinstance(error, OnrecordError) and error.hint:
+        hint = f"{hint}; {error.hint}"
     raise FeatureFailed(feature, moment, type(error).__name__, hint=hint) from error

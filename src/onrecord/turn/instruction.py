@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec import Struct
 
+from onrecord.conditions import is_async
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.request import Piece
 from onrecord.turn.moments import Hooks, Rank
@@ -33,7 +34,7 @@ UNNAMED = "instruction"
 _CHECKED = ("text", "name", "when", "rank", "cache", "only_if")
 
 
-class _Worded(Struct, frozen=True):
+class _Worded(Struct, frozen=True, metaclass=Declared):
     text: str
 
 
@@ -83,8 +84,10 @@ class Instruction(_Worded, frozen=True, kw_only=True):
                 f"an instruction is a text, and when= another: {name!r} has something else",
                 hint="code goes into only_if=; what is known later is told by @on_request",
             )
-        if asks is not None and (not callable(asks) or iscoroutinefunction(asks)):
-            given = "coroutine function" if callable(asks) else type(asks).__name__
+        if asks is not None and (not callable(asks) or is_async(asks) or isinstance(asks, type)):
+            given = (
+                "class" if isinstance(asks, type) else "coroutine function" if callable(asks) else type(asks).__name__
+            )
             raise ConfigurationError(
                 f"only_if of {name!r} is a function of the turn, not a {given}",
                 hint='it is asked before each request, and not awaited; OnReturn("price") holds behind a call of that '
@@ -125,7 +128,7 @@ class Instruction(_Worded, frozen=True, kw_only=True):
 # ---- conditions ------------------------------------------------------------------------------------------------------
 
 
-class _Tool(Struct, frozen=True):
+class _Tool(Struct, frozen=True, metaclass=Declared):
     tool: str | re.Pattern[str]
 
 
@@ -143,7 +146,7 @@ class OnReturn(_Tool, frozen=True):
         return name == self.tool if isinstance(self.tool, str) else self.tool.search(name) is not None
 
 
-class _Activated(Struct, frozen=True):
+class _Activated(Struct, frozen=True, metaclass=Declared):
     id: str
 
 

@@ -18,6 +18,7 @@ from onrecord.conversation.content import Part
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Ask, Input
 from onrecord.conversation.messages import Block, Note, Round, ToolCall
+from onrecord.declared import Declared
 from onrecord.errors import AnswerRefused, UsageError
 from onrecord.jsonio import Json, is_json, writable
 from onrecord.models.request import Piece, Purpose, Request, TextFilter
@@ -235,7 +236,7 @@ class Left(Struct, frozen=True, kw_only=True):
     code: str = ""
 
 
-class Watch(Struct, frozen=True):
+class Watch(Struct, frozen=True, metaclass=Declared):
     """Looks at every entry and decides nothing; what it raises is contained.
 
     With ``awaited`` the function is async and the turn waits for it before it settles; no other watcher is waited for.

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid
 from onrecord.jsonio import Json
 from onrecord.models.model import Model
@@ -17,7 +18,7 @@ from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset, Toolset, holders
 from onrecord.turn.agent_spec import AgentSpec
-from onrecord.turn.below import Below, Expire, Forget, letting_go
+from onrecord.turn.below import Below, Expire, Forget, forgetting
 from onrecord.turn.conflicts import check_instructions, check_single
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
@@ -52,7 +53,7 @@ class Mounted(Struct, frozen=True, kw_only=True):
     hooks: Hooks
 
 
-class Bundle(Struct, frozen=True, kw_only=True):
+class Bundle(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """A named, versioned list of features, tools and instructions, flattened where it stands in the list.
 
     Name and version are on the record of every turn. What it brings and somebody else brought too is refused, naming
@@ -71,6 +72,13 @@ class Bundle(Struct, frozen=True, kw_only=True):
             if not isinstance(given, str) or not given.strip():
                 raise ConfigurationError(
                     f"a bundle has a {what}, not {given!r}", hint='Bundle(name="support-desk", version="1", ...)'
+                )
+        for what in ("features", "tools", "instructions"):
+            given = getattr(self, what)
+            if not isinstance(given, (tuple, list)):
+                raise ConfigurationError(
+                    f"{what}= of bundle {self.name!r} takes several, not a {type(given).__name__}",
+                    hint=f"write {what}=(..., )",
                 )
 
     def hooks(self, spec: AgentSpec) -> Hooks:
@@ -231,10 +239,7 @@ def sourced(features: Iterable[Feature], side: str = OURS) -> Iterator[tuple[Fea
             or not callable(getattr(feature, "hooks", None))
             or not getattr(feature, "name", "")
         ):
-            raise ConfigurationError(
-                f"{getattr(feature, '__name__', type(feature).__name__)!r} in features= is no feature",
-                hint="classes need (), a text Instruction(...), a rule @before_tool or the like; traits go on tools",
-            )
+            raise ConfigurationError(f"{_named(feature)!r} in features= is no feature", hint=_what_feature(feature))
         yield feature, _side(feature) if isinstance(feature, Bundle) else side
         if isinstance(feature, Bundle):
             yield from sourced(feature.features, _side(feature))
@@ -272,19 +277,48 @@ def register_tools(plan: Plan, tools: Iterable[tuple[Tool | Toolset, str]]) -> N
     for tool, side in tools:
         if not isinstance(tool, Tool):
             if not callable(getattr(tool, "tools", None)):
-                raise ToolInvalid(
-                    f"{getattr(tool, '__name__', type(tool).__name__)!r} in tools= is neither a tool nor a toolset",
-                    hint="decorate the function with @tool",
-                )
+                raise ToolInvalid(f"{_named(tool)!r} in tools= is neither a tool nor a toolset", hint=_what_tool(tool))
             toolsets.append(tool)
             continue
         if plan.tools.setdefault(tool.id, tool) is not tool:
+            first = sides[tool.id]
+            who = f"one of {first}, one of {side}" if first != side else f"both of {side}"
             raise ToolInvalid(
-                f"two tools have the id {tool.id!r}: one of {sides[tool.id]}, one of {side}",
+                f"two tools have the id {tool.id!r}: {who}",
                 hint="ids must be unique: the model calls by them",
             )
         sides.setdefault(tool.id, side)
     plan.toolsets = tuple(toolsets)
+
+
+def _named(given: Any) -> str:
+    return str(getattr(given, "__name__", type(given).__name__))
+
+
+def _what_tool(given: Any) -> str:
+    """What to write in the place of something in ``tools=`` that is no tool."""
+    if callable(getattr(given, "as_tool", None)):
+        return "agent.as_tool(description=...) makes a tool of an agent"
+    if callable(getattr(given, "hooks", None)):
+        return "this is a feature: put it into features=[...]"
+    if (getattr(given, "__module__", None) or "").startswith("onrecord."):
+        return f"call it: tools=[{_named(given)}(...)]"
+    return "decorate the function with @tool"
+
+
+def _what_feature(given: Any) -> str:
+    """What to write in the place of something in ``features=`` that is no feature."""
+    if isinstance(given, type):
+        return f"make one: {given.__name__}(...)"
+    if isinstance(given, str):
+        return "a text for the model is Instruction(...)"
+    if isinstance(given, Tool) or callable(getattr(given, "tools", None)):
+        return "this is a tool or a toolset: put it into tools=[...]"
+    if callable(getattr(given, "arms", None)):
+        return "this is a trait of a tool: Tool(..., traits=(...,))"
+    if callable(given):
+        return "decorate a rule with @on_input, @before_tool, @after_tool or @on_output"
+    return "a feature has a name and hooks(spec); Window.last(12), say"
 
 
 def _armed(plan: Plan, features: Sequence[Feature]) -> list[tuple[str, Hooks]]:
@@ -330,7 +364,9 @@ def _mount_moments(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.on_thinking = thinking[0] if thinking else None
     redacts = [(name, hooks.redact) for name, hooks in mounted if hooks.redact is not None]
     if len(redacts) > 1:
-        raise FeatureConflict(f"only one feature redacts; found {redacts[0][0]!r} and {redacts[1][0]!r}")
+        raise FeatureConflict(
+            f"only one feature redacts; found {redacts[0][0]!r} and {redacts[1][0]!r}", hint="leave one of them out"
+        )
     plan.redact = redacts[0][1] if redacts else None
     plan.on_request = {p: tuple(m for m in requests if p in m.hooks.purposes) for p in PURPOSES}
     plan.on_request["consult"] = ()
@@ -360,4 +396,4 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
     below = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
     plan.holders = holders((*plan.toolsets, *(one for trait in below for one in trait.holders)))
-    plan.forget, plan.expire = letting_go(mounted, below)
+    plan.forget, plan.expire = forgetting(mounted, below)

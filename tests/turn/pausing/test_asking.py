@@ -204,6 +204,22 @@ async def test_a_question_is_asked_however_the_handler_ends(handler: Any) -> Non
     checked(agent, paused, done)
 
 
+async def test_a_coroutine_that_a_handler_returns_is_awaited() -> None:
+    """A forgotten ``await`` behind ``return`` loses no question, in an async handler as in a plain one."""
+
+    async def size(ctx: ToolContext[Any]) -> object:
+        return (await ctx.ask(Ask("Which size?"))).value
+
+    async def forgetting(args: Mapping[str, Json], ctx: ToolContext[Any]) -> object:
+        return size(ctx)
+
+    for handler in (forgetting, lambda _, ctx: size(ctx)):
+        model = ScriptedModel([call("order")], "Ordered.")
+        agent = Agent(model, tools=[tool("order", handler)])
+        await answered(agent, await turn(agent), value="XL")
+        assert texts(model.requests[1]) == ["XL"]
+
+
 async def test_what_a_handler_patched_before_it_asked_is_not_kept() -> None:
     """It runs again from its top, so its data counts once."""
 

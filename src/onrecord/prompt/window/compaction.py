@@ -7,15 +7,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from onrecord.errors import ConfigurationError, ModelError
+from onrecord.declared import Declared
+from onrecord.errors import ConfigurationError, ModelError, check_count
 from onrecord.models.model import Model
-from onrecord.models.names import as_model
+from onrecord.models.names import as_model, check_model
 from onrecord.models.request import Request, Span
 from onrecord.prompt.window.evicted import COMPACTED, SUMMARY_PLACE, Evicted, How
 from onrecord.prompt.window.past import Past, Shown, digest_at, past_of
 from onrecord.prompt.window.sizes import CHARS_PER_TOKEN, tokens
 from onrecord.prompt.window.summarising import summary_query
 from onrecord.turn.agent_spec import AgentSpec
+from onrecord.turn.contained import failed_call
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
 
@@ -24,7 +26,7 @@ __all__ = ("Compaction",)
 SHORTENINGS: tuple[How, ...] = ("cut", "collapsed")
 
 
-class _Limit(Struct, frozen=True):
+class _Limit(Struct, frozen=True, metaclass=Declared):
     max_tokens: int
 
 
@@ -53,19 +55,15 @@ class Compaction(_Limit, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name, least in (("max_tokens", 1), ("keep", 2), ("max_tool_result_chars", 1)):
-            _check_count(name, getattr(self, name), least)
+            check_count("Compaction", name, getattr(self, name), least)
         threshold: object = self.threshold
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0.5 <= threshold <= 0.95:
             raise ConfigurationError(
                 f"the threshold of Compaction is a share from 0.5 to 0.95, not {threshold!r}",
                 hint="0.8 shortens the history once it fills four fifths of max_tokens",
             )
-        model: object = self.model
-        if model is not None and not isinstance(model, str) and not hasattr(model, "card"):
-            raise ConfigurationError(
-                f"the model of Compaction is a model or its name, not a {type(model).__name__}",
-                hint="without model= the model of the turn writes the summaries",
-            )
+        if self.model is not None:
+            check_model("Compaction", self.model, hint="without model= the model of the turn writes the summaries")
 
     @property
     def name(self) -> str:
@@ -90,11 +88,6 @@ class Compaction(_Limit, frozen=True, kw_only=True):
             purposes=frozenset({"speak", "wrap_up", "judge"}), folds=(COMPACTED,), bodies=(Evicted,),
             manifest={"compaction": about},
         )  # fmt: skip
-
-
-def _check_count(name: str, value: object, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise ConfigurationError(f"{name} of Compaction is a whole number from {least} on, not {value!r}")
 
 
 async def _windowed(turn: Turn, request: Request, to: Compaction, model: Model | None) -> Request:
@@ -141,9 +134,7 @@ async def _summary(turn: Turn, past: Past, short: Shown, to: Compaction, model: 
     try:
         text = await turn.consult(query, where=SUMMARY_PLACE, model=model)
     except ModelError as error:
-        if isinstance(error, AssertionError):  # a scripted model has run out: that is a test's own mistake
-            raise
-        return "", error.code
+        return "", failed_call(error)
     return text, "" if text else "empty"
 
 

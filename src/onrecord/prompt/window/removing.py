@@ -20,10 +20,14 @@ from onrecord.prompt.window.past import digest_at
 from onrecord.prompt.window.planning import MOST_TOLD, Planned, Space, pinned_results, plan_removal
 from onrecord.prompt.window.sizes import CHARS_PER_TOKEN, outweighs
 from onrecord.prompt.window.summarising import fenced_query
+from onrecord.turn.contained import failed_call
 from onrecord.turn.turn import Turn
 from onrecord.turn.warm import digest_ahead
 
 __all__ = ("Asked", "make_room", "shown", "standing")
+
+_BEFORE_IT_RUNS = ("before/", "checked/")
+"""How places begin where a call waits that has not run (`onrecord.turn.before_call`)."""
 
 LOOKED_AT = 200
 """How many rounds of what leaves are asked for the names of their tools, the newest first."""
@@ -202,7 +206,7 @@ async def _held(visit: _Visit, request: Request) -> dict[int, str]:
     if pending is not None:
         place = outline.place_of(units, f"{pending.turn}/u", size)
         if place is not None:
-            held[place] = "pending-check-in" if pending.place.startswith("before/") else "paused-tool"
+            held[place] = "pending-check-in" if pending.place.startswith(_BEFORE_IT_RUNS) else "paused-tool"
     for place in visit.pins:
         held.setdefault(place, "last-tool-result")
     for id, why in request.view.pins.items():
@@ -247,9 +251,7 @@ async def _summarised(visit: _Visit, plan: Planned, model: Model) -> Evicted | S
     try:
         text = await visit.turn.consult(query, where=WINDOW_PLACE, model=model)
     except ModelError as failed:
-        if isinstance(failed, AssertionError):  # a scripted model has run out: that is a test's own mistake
-            raise
-        text, error = "", failed.code
+        text, error = "", failed_call(failed)
     if not text:
         failure = visit.stayed((*plan.refusals, Kept(why="summarizer-failed", unit=body.first)))
         return replace(failure, error=error)

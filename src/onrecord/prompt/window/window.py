@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from onrecord.errors import ConfigurationError, Unmeasurable
+from onrecord.declared import Declared, declared
+from onrecord.errors import ConfigurationError, Unmeasurable, check_count
 from onrecord.models.model import Model
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model, check_model
 from onrecord.models.request import Request, Span
 from onrecord.prompt.window.evicted import Evicted, Kept, Pressure, Stayed
 from onrecord.prompt.window.gaps import WINDOW_PLACE, WINDOWED, Windowed
@@ -27,7 +28,7 @@ MOST_STRETCHES = 50
 """How many stretches one request may remove: what stays may lie between very many of them."""
 
 
-class Window(Struct, frozen=True, kw_only=True):
+class Window(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """Shows the newest part of a long conversation. Make one with `Window.last`, `Window.budget`, `Window.summarize`.
 
     A *unit* is a message, or a round with all its results, so a call and its result are never parted. The newest
@@ -47,15 +48,18 @@ class Window(Struct, frozen=True, kw_only=True):
     Raises ConfigurationError for numbers that make no sense, and for a summary by the agent's own model.
     """
 
+    _example: ClassVar[str] = "Window.last(12), Window.budget(100_000) or Window.summarize(100_000, model='...')"
+
     strategy: Strategy
     keep: int
     tokens: int = 0
     model: Model | str | None = None
     slack: int = 0
-    keep_last_tool_results: int = 2
+    keep_last_tool_results: int | Literal[False] = 2
 
     @classmethod
-    def last(cls, keep: int, *, slack: int = 0, keep_last_tool_results: int = 2) -> Window:
+    @declared
+    def last(cls, keep: int, *, slack: int = 0, keep_last_tool_results: int | Literal[False] = 2) -> Window:
         """Shows the newest ``keep`` units, and no model is asked.
 
         ``slack`` more may gather before anything leaves: the bytes that vendors cache then change once in so many
@@ -64,7 +68,8 @@ class Window(Struct, frozen=True, kw_only=True):
         return cls(strategy="last", keep=keep, slack=slack, keep_last_tool_results=keep_last_tool_results)
 
     @classmethod
-    def budget(cls, tokens: int, *, keep: int = 6, keep_last_tool_results: int = 2) -> Window:
+    @declared
+    def budget(cls, tokens: int, *, keep: int = 6, keep_last_tool_results: int | Literal[False] = 2) -> Window:
         """Drops the oldest once the provider counted more than so many input tokens for the request before.
 
         Counted, never guessed: `Unmeasurable` when the provider reports nothing. One that reported and stops is told
@@ -73,8 +78,9 @@ class Window(Struct, frozen=True, kw_only=True):
         return cls(strategy="budget", keep=keep, tokens=tokens, keep_last_tool_results=keep_last_tool_results)
 
     @classmethod
+    @declared
     def summarize(
-        cls, tokens: int, *, model: Model | str, keep: int = 6, keep_last_tool_results: int = 2
+        cls, tokens: int, *, model: Model | str, keep: int = 6, keep_last_tool_results: int | Literal[False] = 2
     ) -> Window:  # fmt: skip
         """As `budget`, but ``model``, another one than the agent's, sums up what leaves.
 
@@ -86,21 +92,20 @@ class Window(Struct, frozen=True, kw_only=True):
         )
 
     def __post_init__(self) -> None:
-        _check("keep", self.keep, 1)
-        _check("slack", self.slack, 0)
+        check_count("Window", "keep", self.keep)
+        check_count("Window", "slack", self.slack, 0)
         if self.keep_last_tool_results is not False:
-            _check("keep_last_tool_results", self.keep_last_tool_results, 0)
+            check_count("Window", "keep_last_tool_results", self.keep_last_tool_results, 0)
         if self.strategy not in {"last", "budget", "summarize"}:
             raise ConfigurationError(f"there is no window {self.strategy!r}", hint="Window.last(12)")
         if self.strategy == "last":
             return
-        _check("tokens", self.tokens, 1)
-        model: object = self.model
-        if self.strategy == "summarize" and not isinstance(model, str) and not hasattr(model, "card"):
-            raise ConfigurationError(
-                f"the model of Window.summarize is a model or its name, not a {type(model).__name__}",
+        check_count("Window", "tokens", self.tokens)
+        if self.strategy == "summarize":
+            check_model(
+                "Window.summarize", self.model,
                 hint="give a small one: Window.summarize(100_000, model='anthropic:claude-haiku-4-5')",
-            )
+            )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -108,8 +113,7 @@ class Window(Struct, frozen=True, kw_only=True):
         return "window"
 
     def hooks(self, spec: AgentSpec) -> Hooks:
-        held = self.model
-        model = model_named(held) if isinstance(held, str) else held
+        model = None if self.model is None else as_model(self.model)
         if model is not None and spec.card is not None and model.card == spec.card:
             raise ConfigurationError(
                 f"the summaries of Window would be written by the agent's own model {model.card.name!r}",
@@ -168,8 +172,3 @@ class Window(Struct, frozen=True, kw_only=True):
         if not state.told:
             turn.note(Stayed(by=f"window.{self.strategy}", kept=(Kept(why="unmeasured"),)), where=WINDOW_PLACE)
         return False
-
-
-def _check(name: str, value: object, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise ConfigurationError(f"{name} of Window is a whole number from {least} on, not {value!r}")

@@ -177,8 +177,10 @@ def language_of(texts: Iterable[str]) -> Language:
 
 
 def told_language(text: str) -> Language | None:
-    """The language whose small words a text uses most; None where that is not clear."""
+    """The language whose small words a text uses most; None where that is not clear, as in the one letter of a yes."""
     spoken = [word.folded for word in words(text)]
+    if len("".join(spoken)) < 2:
+        return None
     counts = {name: sum(word in held for word in spoken) for name, held in TELLING.items()}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] > 0 and list(counts.values()).count(counts[best]) == 1 else None

@@ -1,4 +1,4 @@
-"""Leaving: toolsets that keep something open learn which sessions are kept ready no longer, and that a host closes."""
+"""Toolsets that keep something open: they learn which sessions are kept ready no longer, and that a host closes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.host.setup import Setup, code_of, log
 from onrecord.tools.toolset import SessionToolset, named_source
 
-__all__ = ("Leaving",)
+__all__ = ("OpenToolsets",)
 
 CLOSING_S = 5.0
 """How long a toolset may take to let go; then the host goes on without it."""
 
 
-class Leaving:
-    """Tells the toolsets of all of a host's agents. What they do with it never fails a turn, and holds up none."""
+class OpenToolsets:
+    """Those of all of a host's agents. What they do with what they are told never fails a turn, and holds up none."""
 
     def __init__(self, setup: Setup) -> None:
         found: list[SessionToolset] = []
-        for plan in (setup.plan, *setup.plans.values()):
+        for plan in setup.every_plan:
             found += [one for one in plan.holders if all(one is not known for known in found)]
         self._holders = tuple(found)
         self._telling = set[asyncio.Task[None]]()

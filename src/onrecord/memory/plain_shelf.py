@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count
-from typing import get_args
 
 from msgspec.structs import replace
 
@@ -16,14 +15,12 @@ from onrecord.memory.terms import terms
 
 __all__ = ("PlainShelf",)
 
-KINDS: tuple[KeptKind, ...] = get_args(KeptKind)
-
 
 class PlainShelf:
     """A `Shelf` in memory, for tests and first steps; keeps the same promises as one in a file."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[Space, KeptKind], dict[str, Kept]] = {}
+        self._spaces: dict[Space, dict[KeptKind, dict[str, Kept]]] = {}
         self._vectors: dict[int, Vector] = {}
         self._number = count(1)
 
@@ -31,9 +28,10 @@ class PlainShelf:
         self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = (), vectors: Mapping[str, Vector] = {}
     ) -> None:
         self._drop(space, (*drop, *(one.key for one in kept)))
+        kinds = self._spaces.setdefault(space, {}) if kept else {}
         for one in kept:
             n = next(self._number)
-            self._kinds.setdefault((space, one.kind), {})[one.key] = replace(one, n=n)
+            kinds.setdefault(one.kind, {})[one.key] = replace(one, n=n)
             if (vector := vectors.get(one.key)) is not None:
                 self._vectors[n] = vector
 
@@ -41,10 +39,12 @@ class PlainShelf:
         self, space: Space, kind: KeptKind, /, *, limit: int, after: int = 0, apart: Shown = NOTHING_SHOWN
     ) -> list[Kept]:
         found: list[Kept] = []
-        for one in reversed(self._kinds.get((space, kind), {}).values()):  # they stand in the order they came
+        session, since = apart.session, apart.since
+        for one in reversed(self._of(space, kind).values()):  # they stand in the order they came
             if one.n <= after or len(found) >= limit:
                 break
-            if not apart.covers(one):
+            # `apart.covers(one)`, written out: a long conversation is covered message by message
+            if not session or session not in one.sessions or (since is not None and one.at < since):
                 found.append(one)
         return found[::-1]
 
@@ -52,8 +52,7 @@ class PlainShelf:
         self, space: Space, kind: KeptKind, text: str, /, *, limit: int, apart: Shown = NOTHING_SHOWN,
         near: Near | None = None,
     ) -> list[Found]:  # fmt: skip
-        kinds = self._kinds.get((space, kind), {})
-        held = {one.n: one for one in kinds.values() if not apart.covers(one)}
+        held = {one.n: one for one in self._of(space, kind).values() if not apart.covers(one)}
         words = by_words(((n, one.text) for n, one in held.items()), terms(text))
         if near is None:
             ranked = sorted(words.items(), key=lambda one: (-one[1], -one[0]))
@@ -81,20 +80,23 @@ class PlainShelf:
         )
 
     def _all(self) -> Iterator[tuple[Space, list[Kept]]]:
-        for (space, _), held in list(self._kinds.items()):
-            yield space, list(held.values())
+        for space, kinds in list(self._spaces.items()):
+            yield space, [one for held in kinds.values() for one in held.values()]
+
+    def _of(self, space: Space, kind: KeptKind) -> Mapping[str, Kept]:
+        return self._spaces.get(space, {}).get(kind, {})
 
     def _drop(self, space: Space, keys: Sequence[str]) -> int:
-        gone = 0
-        for kind in KINDS:
-            if not (held := self._kinds.get((space, kind))):
-                continue
+        gone, kinds = 0, self._spaces.get(space, {})
+        for kind, held in list(kinds.items()):
             for key in keys:
                 if (one := held.pop(key, None)) is not None:
                     self._vectors.pop(one.n, None)
                     gone += 1
             if not held:
-                del self._kinds[space, kind]
+                del kinds[kind]
+        if not kinds:
+            self._spaces.pop(space, None)
         return gone
 
     async def close(self) -> None:

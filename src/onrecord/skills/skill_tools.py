@@ -8,15 +8,18 @@ from typing import Any
 from onrecord.jsonio import Json, dumps
 from onrecord.models.request import Piece
 from onrecord.skills.skill import Skill
-from onrecord.skills.skill_kinds import SkillRejected
+from onrecord.skills.skill_entries import SkillRejected
 from onrecord.tools.tool import Tool
 from onrecord.turn.moments import Rank
 
-__all__ = ("LIST_SKILLS", "READ_SKILL", "SKIP_STEP", "catalog", "door_text", "list_skills", "read_skill", "skip_step")
+__all__ = (
+    "LIST_SKILLS", "NAMES", "READ_SKILL", "SKIP_STEP", "catalog", "door_text", "list_skills", "read_skill", "skip_step",
+)  # fmt: skip
 
 READ_SKILL = "read_skill"
 LIST_SKILLS = "list_skills"
 SKIP_STEP = "skip_step"
+NAMES = frozenset({READ_SKILL, LIST_SKILLS, SKIP_STEP})
 
 TAKES_UP = (
     "Takes up a skill: its instructions, and the tools that come with it, are then in use for the rest of this turn. "

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from onrecord.conversation.usage import Usage
 from onrecord.governance.redaction import Redaction
-from onrecord.governance.wordless import worded_fields
+from onrecord.governance.worded_fields import worded_fields
 from onrecord.jsonio import Json
 from onrecord.record import kinds
 from onrecord.record.entry import Body, Entry

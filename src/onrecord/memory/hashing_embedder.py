@@ -10,6 +10,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
+from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.memory.terms import terms
 
@@ -18,7 +19,7 @@ __all__ = ("HashingEmbedder",)
 _GRAM = 4
 
 
-class _Dims(Struct, frozen=True):
+class _Dims(Struct, frozen=True, metaclass=Declared):
     dims: int = 256
 
 
