@@ -365,7 +365,7 @@ async def test_a_name_that_passes_as_one_of_a_tool_is_one(pattern: str) -> None:
             "'p' is about roles, and nobody",
         ),
         (lambda: Policy(name="p", tools=("delete",), then=HIDE), "cannot 'hide'"),
-        (lambda: Policy(name="p", tools=("delete",), roles=WRONG), "roles of a Policy are a tuple"),
+        (lambda: Policy(name="p", tools=("delete",), roles=WRONG), "roles of policy 'p' are a tuple"),
     ],
 )
 def test_what_would_decide_nothing_is_refused(given: Any, problem: str) -> None:

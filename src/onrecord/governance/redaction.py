@@ -214,7 +214,7 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
             if len(_MANIFESTS) >= MOST_MANIFESTS:
                 _MANIFESTS.clear()
             # What the key names by id is kept with it, so that no id can come to mean something else.
-            seen = _MANIFESTS[key] = (self, held, self._declared(held))
+            seen = _MANIFESTS[key] = (self, held, _declared(self, held))
         return seen[2]
 
     def _member(self, found: re.Match[str]) -> str:
@@ -294,7 +294,7 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
         items: list[Any] | None = None
         counts = isinstance(value, list)  # those of JSON are; a tuple is a field, with the types that it declares
         for place, old in enumerate(value):
-            new = self._number(old) if counts and type(old) in NUMBERS else self._walked(old)
+            new = _number(self, old) if counts and type(old) in NUMBERS else self._walked(old)
             if new is not old:
                 items = [*value] if items is None else items
                 items[place] = new
@@ -307,24 +307,27 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
         for name, held in value.items():
             kept: Any = self.word
             if name.casefold() not in self.names:
-                kept = self._number(held) if type(held) in NUMBERS else self._walked(held)
+                kept = _number(self, held) if type(held) in NUMBERS else self._walked(held)
             left = self.text(name) if keys and self.texts else name
             same = same and kept is held and left == name
             new[left] = kept
         return value if same else new
 
-    def _number(self, value: float) -> float | str:
-        """A number of JSON: an account may be written as one."""
-        if not self.texts:
-            return value
-        text = str(value)
-        return value if self.text(text) == text else self.word
 
-    def _declared(self, value: Any) -> Any:
-        """A manifest, whose names are those of code at every depth."""
-        if not isinstance(value, Mapping):
-            return self._walked(value)
-        new = {
-            name: self.word if name.casefold() in self.names else self._declared(held) for name, held in value.items()
-        }
-        return value if all(new[name] is held for name, held in value.items()) else new
+def _number(redaction: Redaction, value: float) -> float | str:
+    """A number of JSON: an account may be written as one."""
+    if not redaction.texts:
+        return value
+    text = str(value)
+    return value if redaction.text(text) == text else redaction.word
+
+
+def _declared(redaction: Redaction, value: Any) -> Any:
+    """A manifest, whose names are those of code at every depth."""
+    if not isinstance(value, Mapping):
+        return redaction._walked(value)  # noqa: SLF001 - a part of it, beside it
+    new = {
+        name: redaction.word if name.casefold() in redaction.names else _declared(redaction, held)
+        for name, held in value.items()
+    }
+    return value if all(new[name] is held for name, held in value.items()) else new
