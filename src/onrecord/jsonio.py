@@ -122,10 +122,17 @@ def is_json(value: Json) -> bool:
     return True
 
 
+_FLAT = frozenset((str, int, float, bool, type(None)))
+
+
 def own(value: Json) -> Json:
     """The value with objects and lists of its own: whoever gets it may change it and changes nothing else."""
     if isinstance(value, dict):
-        return {name: own(item) if isinstance(item, (dict, list)) else item for name, item in value.items()}
+        mine = value.copy()
+        for name, item in mine.items():
+            if item.__class__ not in _FLAT:  # most arguments are flat, and every rule gets a copy of them
+                mine[name] = own(item)
+        return mine
     return [own(item) for item in value] if isinstance(value, list) else value
 
 

@@ -15,6 +15,7 @@ from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import ToolCall
 from onrecord.errors import FeatureFailed, ModelError, TurnError, UsageError
 from onrecord.models.request import Piece, Request, Settings, Span, View, Wire
+from onrecord.record.kinds import ToolStarted
 from onrecord.testing import ScriptedModel
 from onrecord.turn.moments import Allow, Deny, Hooks, Revise, Stop
 from tests.breaking.keeping import kept
@@ -91,17 +92,20 @@ async def test_a_rule_that_gives_something_else_denies(moment: str, value: Any) 
 
 
 @pytest.mark.parametrize("args", [{"o": object()}, {"o": CIRCLE}, {"o": "\ud83d"}], ids=["object", "circle", "half"])
-@pytest.mark.parametrize("in_place", [False, True])
-async def test_arguments_that_json_cannot_keep_do_not_run(args: Any, in_place: bool) -> None:
-    """Returned by a rule, or put there behind its back."""
+async def test_arguments_that_json_cannot_keep_do_not_run(args: Any) -> None:
+    """Returned by a rule; what it puts into its own copy changes nothing."""
 
-    async def rule(_: Any, asked: ToolCall) -> Allow[Any]:
-        if not in_place:
-            return Allow(args, "changed")
+    async def returns(_: Any, asked: ToolCall) -> Allow[Any]:
+        return Allow(args, "changed")
+
+    async def writes(_: Any, asked: ToolCall) -> Allow[Any]:
         cast(dict[str, Any], asked.args).update(args)
         return Allow()
 
-    assert results(await run(Hooks(before_tool=rule))) == [("lookup", "denied")]
+    assert results(await run(Hooks(before_tool=returns))) == [("lookup", "denied")]
+    written = await run(Hooks(before_tool=writes))
+    assert results(written) == [("lookup", "returned")]
+    assert [dict(e.body.args) for e in written.entries if isinstance(e.body, ToolStarted)] == [{"city": "Lund"}]
 
 
 CHANGES: dict[str, Any] = {

@@ -291,11 +291,6 @@ def _logs() -> Made:
     return Made(features=(Logs(),))
 
 
-SELF_EXPLAINING = (
-    "run_overview find_context_errors find_in_trace trace_node trace_slice backtrack who_wrote get_value "
-    "inspect_tool_call inspect_tool_run read_narrative"
-)
-
 IDLE: Mapping[str, Idle] = {
     "watch": Idle(of=("turn.moments.Watch",), make=_watch),
     "condition": Idle(of=("turn.instruction.Instruction",), make=_condition),
@@ -346,7 +341,7 @@ IDLE: Mapping[str, Idle] = {
     "commentary": Idle(of=("honesty.commentary.Commentary",), make=_commentary),
     "self-explain": Idle(
         of=("honesty.self_explain.SelfExplain",), make=_self_explain,
-        adds=Adds(tools=frozenset(SELF_EXPLAINING.split()), pieces=frozenset({"self_explain"})),
+        adds=Adds(tools=frozenset({"run_overview"}), pieces=frozenset({"self_explain"})),
     ),
     "otel": Idle(of=("telemetry.otel.Otel",), make=_otel),
     "logs": Idle(of=("telemetry.logs.Logs",), make=_logs),

@@ -117,6 +117,7 @@ async def _person(text: str) -> Play:
 
 
 async def _remembered(text: str) -> Play:
+    text = re.sub("[.!?]", " ", text)  # how a sentence ends decides whether it is a fact, whoever writes it
     said = Said(f"#1 My name is Ana. remember that {' '.join(text.split())[:180]}")
     return await _by(text, inputs=[("s", said), *INPUTS[1:]])
 
