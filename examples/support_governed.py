@@ -10,15 +10,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from msgspec.structs import replace
-
 from onrecord import (
     Agent,
     Allow,
     Ask,
     Instruction,
     Returned,
-    Text,
     ToolCall,
     ToolContext,
     Turn,
@@ -77,7 +74,7 @@ def no_card_numbers(turn: Turn, returned: Returned) -> Allow[Returned]:
     if not isinstance(returned.value, dict) or "card" not in returned.value:
         return Allow()
     told = ", ".join(f"{name}: {value}" for name, value in returned.value.items() if name != "card")
-    return Allow(replace(returned, content=(Text(told),)), "card number left out")
+    return Allow(returned.with_text(told), "card number left out")
 
 
 @before_tool

@@ -53,18 +53,19 @@ class Agent(Generic[C, O]):
     """A conversational agent.
 
     ``model`` is a name (``"openai:gpt-5-mini"``, ``"offline"``), a `Model`, or a function of the turn giving either;
-    ``instructions`` a text or a function of the turn. ``features`` attach at moments, in list order. ``output`` is the
-    type of `TurnResult.output` (default str: the text); ``context`` the type of what a turn's tools get as
-    ``ctx.context``. ``rounds`` caps the rounds with tools (0: no tools are sent, at most 50). Raises
+    ``instructions`` a text or a function of the turn. Such functions may be async, are asked once a turn, and what they
+    chose is on the record; with `PerTurn` they have a default to keep. ``features`` attach at moments, in list order.
+    ``output`` is the type of `TurnResult.output` (default str: the text); ``context`` the type of what a turn's tools
+    get as ``ctx.context``. ``rounds`` caps the rounds with tools (0: no tools are sent, at most 50). Raises
     ConfigurationError and its kinds; nothing is checked later that can be checked here.
     """
 
     def __init__(
         self,
-        model: str | Model | Callable[[Turn], str | Model],
+        model: str | Model | Callable[[Turn], str | Model | Awaitable[str | Model]],
         *,
         name: str = "agent",
-        instructions: str | Callable[[Turn], str] = "",
+        instructions: str | Callable[[Turn], str | Awaitable[str]] = "",
         tools: Sequence[Tool | Toolset] = (),
         director: Director | None = None,
         features: Sequence[Feature] = (),

@@ -149,6 +149,27 @@ async def test_the_evidence_shows_where_a_call_comes_from() -> None:
     assert detail["trail"] == {"round": 2, "calls": [{"tool": "look", "ok": True}]}
 
 
+async def test_the_drivers_of_a_call_may_be_scored_by_the_application() -> None:
+    """By meaning, say; one that fails leaves the call itself, and one beside other evidence is refused."""
+
+    def by_house(about: str, text: str) -> float:
+        assert about.startswith("pay Pay somebody.")
+        return float("house" in text)
+
+    def details(scorer: Any) -> Any:
+        model = ScriptedModel([call("pay", euros=8)])
+        tools, features = [paying(NeedsCheckIn(), [])], [CheckIn(scorer=scorer)]
+        agent: Agent[Any, Any] = Agent(model, tools=tools, features=features, instructions="You keep house. Be brief.")
+        result = agent.turn_sync("The plumber wants his money.")
+        assert result.question is not None
+        return result.question.detail
+
+    assert [(one["text"], one["overlap"]) for one in details(by_house)["drivers"]] == [("You keep house.", 1.0)]
+    assert set(details(lambda *_: 1 / 0)) == {"will_do"}
+    with pytest.raises(ConfigurationError, match="scorer= is about standard evidence"):
+        CheckIn(evidence="minimal", scorer=by_house)
+
+
 async def test_evidence_may_be_little_or_ones_own() -> None:
     """One that cannot be made or kept leaves the call itself: the question is what counts."""
     made: list[Any] = [

@@ -14,6 +14,7 @@ from onrecord.errors import ConfigurationError, FeatureConflict
 from onrecord.governance import Asked, Permissions, Policy, before_tool, halt_of
 from onrecord.governance.sequence import ran
 from onrecord.record.kinds import ToolStarted, VerdictFiled
+from onrecord.skills import Skill, Skills
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import ToolContext
 from onrecord.tools.toolset import StaticTools
@@ -378,3 +379,20 @@ def test_there_is_one_answer_to_who_may_do_what() -> None:
     """Two of them would hide one behind the other."""
     with pytest.raises(FeatureConflict, match="given twice"):
         agent(ScriptedModel(), Permissions(ROLES, "reader"), Permissions(ROLES, "admin"))
+
+
+def test_a_tool_of_a_feature_that_nobody_may_use_is_told_when_the_agent_is_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """When the agent is made: the feature would be there and do nothing. An own tool is the application's business."""
+    skills = Skills(Skill("a", "About a.", "Do a."))
+
+    def made(**roles: list[str]) -> list[str]:
+        caplog.clear()
+        Agent(ScriptedModel(), tools=[tool("pay")], features=[skills, Permissions(roles, role="clerk")])
+        return [record.getMessage() for record in caplog.records if record.name == "onrecord.governance"]
+
+    told = "permissions: nobody may use the tool 'read_skill', which a feature brings"
+    assert made(clerk=["pay"]) == [told]
+    assert made(clerk=["read_skill"]) == []
+    assert made(clerk=["pay"], boss=["*"]) == []

@@ -16,7 +16,7 @@ from onrecord.errors import UsageError
 from onrecord.governance import CheckIn, NeedsCheckIn, ask_human
 from onrecord.host import Host
 from onrecord.host.questions import Caller
-from onrecord.record.kinds import ToolStarted
+from onrecord.record.kinds import ToolStarted, TurnResumed
 from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext
@@ -53,6 +53,21 @@ async def test_a_wrong_answer_is_turned_away_at_the_door() -> None:
         assert ran == []
         assert (await host.answer("s", approved(question, by="Maria"), caller=BOSS)).text == "Done."
         assert ran == ["pay"]
+
+
+@pytest.mark.parametrize(
+    ("caller", "by"), [(Caller("maria", audiences=frozenset({"approver", "speaker"})), "maria"), (None, "Eve")]
+)
+async def test_who_answered_is_the_caller_and_not_what_the_answer_says(caller: Caller | None, by: str) -> None:
+    """A front end knows who its caller is; where it names nobody, the claim is all there is."""
+    model = ScriptedModel(call("ask_human", question="Which room?"), "Done.")
+    async with hosted(Agent(model, tools=[ask_human()])) as host:
+        question = (await host.turn("s", "Book")).question
+        assert question is not None
+        given = Answered(question.key, value="12", by="Eve")
+        await (host.answer("s", given) if caller is None else host.answer("s", given, caller=caller))
+        filed = [entry.body async for entry in host.store.entries("s")]
+        assert [body.answer.by for body in filed if isinstance(body, TurnResumed)] == [by]
 
 
 async def test_a_question_that_nobody_answers_expires_by_itself() -> None:

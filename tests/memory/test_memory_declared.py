@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -104,6 +105,8 @@ USELESS: list[tuple[str, Any]] = [
     ("no facts", lambda: Facts(most=0)),
     ("no episodes", lambda: Episodes(0)),
     ("a half life of no time", lambda: Episodes(half_life=AT - AT)),
+    ("a least worth that nothing wears off", lambda: Episodes(min_worth=0.1)),
+    ("a least worth above all", lambda: Episodes(half_life=timedelta(days=1), min_worth=1.1)),
 ]
 
 

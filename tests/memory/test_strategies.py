@@ -250,6 +250,15 @@ async def test_age_may_count() -> None:
         assert f"assistant: {first}" in shown_data(model.requests[2])[0]
 
 
+async def test_an_exchange_that_faded_is_not_recalled() -> None:
+    """Three days of a half life of one leave an eighth (seed 004, ``minScore`` of ``decay``)."""
+    for min_worth, shown in ((0.1, True), (0.2, False)):
+        agent, model, _ = remembering(Episodes(half_life=timedelta(days=1), min_worth=min_worth), answers=["old", "ok"])
+        await told(agent, "trains to lund", session("one"))
+        await told(agent, "trains to lund", session("two"), day=3)
+        assert bool(shown_data(model.requests[1])) is shown
+
+
 async def test_what_nobody_said_is_no_episode() -> None:
     """A turn without a message leaves its answer to other strategies."""
     from onrecord.conversation.inputs import Happened

@@ -18,6 +18,7 @@ from onrecord.prompt.model_choice import Choice, Choose
 from onrecord.record.kinds import ModelRequested, Noted
 from onrecord.session import pack, unpack
 from onrecord.testing import ScriptedModel
+from onrecord.turn.configuring import PerTurn
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.turn import Turn
 from tests.models.wired import chat, merging
@@ -52,6 +53,44 @@ async def test_a_model_and_instructions_are_chosen_once_a_turn_and_filed() -> No
     assert [read(sent)["system"] for sent in model.requests] == ["You serve s."] * 2
     assert notes(result) == [{"model": "scripted:script", "instructions": "12 characters"}]
     assert result.entries[0].body.manifest["model"] == "function"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("answers", [None, "other"])
+@pytest.mark.parametrize("waits", [False, True])
+async def test_what_is_chosen_per_turn_may_be_async_and_is_told_its_default(answers: str | None, waits: bool) -> None:
+    """None keeps the default (seed 004, ``configure``); what holds is filed once, before the first request."""
+    model, told = ScriptedModel([call("lookup")], "done"), list[object]()
+
+    def choose(live: Turn, default: object) -> object:
+        told.append(default)
+        return answers if isinstance(default, str) else None
+
+    async def later(live: Turn, default: object) -> object:
+        return choose(live, default)
+
+    chosen = later if waits else choose
+    agent = Agent(PerTurn(model, chosen), instructions=PerTurn("You help.", chosen), tools=[tool()])
+    result = await turn(agent, session="s")
+    held = answers or "You help."
+    assert [read(sent)["system"] for sent in model.requests] == [held] * 2
+    assert told == [model, "You help."]
+    assert notes(result) == [{"model": "scripted:script", "instructions": f"{len(held)} characters"}]
+
+
+async def test_a_function_of_the_turn_may_be_async() -> None:
+    """What it raises, or gives in vain, is told as of a plain one."""
+
+    async def tell(live: Turn) -> str:
+        return "You help."
+
+    async def nothing(live: Turn) -> Any:
+        return 7
+
+    model = ScriptedModel("done")
+    await turn(Agent(model, instructions=tell), session="s")
+    assert read(model.requests[0])["system"] == "You help."
+    with pytest.raises(ConfigurationError, match="instructions= returned int, not a text"):
+        await turn(Agent(model, instructions=nothing), session="s")
 
 
 async def test_a_model_that_is_an_object_is_asked_for_again_when_a_paused_turn_goes_on() -> None:

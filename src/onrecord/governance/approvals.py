@@ -12,7 +12,7 @@ from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import ToolCall
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
-from onrecord.governance.evidence import minimal_evidence, standard_evidence
+from onrecord.governance.evidence import Scorer, minimal_evidence, standard_evidence
 from onrecord.jsonio import Json, is_json
 from onrecord.tools.tool import Tool
 from onrecord.turn.agent_spec import AgentSpec
@@ -65,18 +65,22 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
 
     ``evidence`` is what the question shows besides the call: ``standard`` what the call will do, what was read before
     it, which of that speaks of the same things, and what ran so far in the turn; ``minimal`` the first of these; or a
-    function of turn and call that makes a JSON object. ``audience`` is who may answer, ``expires_s`` how long the
-    question waits (None: for ever). It stands behind every rule and check of arguments, so nothing that a person has
+    function of turn and call that makes a JSON object. ``scorer(call, text)`` says how much a text speaks of the call,
+    in the place of the words that they share. ``audience`` is who may answer, ``expires_s`` how long the question
+    waits (None: for ever). It stands behind every rule and check of arguments, so nothing that a person has
     let pass is changed afterwards. ConfigurationError when no tool needs it.
     """
 
     evidence: Evidence = "standard"
     audience: str = "approver"
     expires_s: float | None = None
+    scorer: Scorer | None = None
 
     def __post_init__(self) -> None:
         if self.evidence not in ("standard", "minimal") and not callable(self.evidence):
             raise ConfigurationError("evidence= is 'standard', 'minimal' or a function of turn and call")
+        if self.scorer is not None and self.evidence != "standard":
+            raise ConfigurationError("scorer= is about standard evidence", hint="leave one of them out")
         Ask("", audience=self.audience, expires_s=self.expires_s)  # whatever it does not take, it refuses
 
     @property
@@ -111,7 +115,9 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
                     if is_json(made)
                     else minimal_evidence(tool, call)
                 )
-            return standard_evidence(turn, tool, call) if self.evidence == "standard" else minimal_evidence(tool, call)
+            if self.evidence == "minimal":
+                return minimal_evidence(tool, call)
+            return standard_evidence(turn, tool, call, self.scorer)
         except BaseException as error:
             if ends_take(error):
                 raise

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import ToolCall, UserMessage
@@ -12,7 +13,7 @@ from onrecord.jsonio import Json, dumps
 from onrecord.tools.tool import Tool
 from onrecord.turn.turn import Turn
 
-__all__ = ("minimal_evidence", "standard_evidence")
+__all__ = ("Scorer", "minimal_evidence", "standard_evidence")
 
 LONGEST_ARG = 60
 LONGEST_FRAME = 160
@@ -31,15 +32,19 @@ def minimal_evidence(tool: Tool, call: ToolCall) -> dict[str, Json]:
     return {"will_do": {"tool": tool.id, "description": tool.description, "args": args}}
 
 
-def standard_evidence(turn: Turn, tool: Tool, call: ToolCall) -> dict[str, Json]:
+Scorer: TypeAlias = Callable[[str, str], float]
+"""How much a text speaks of a call: told both as texts, the call first. Nothing above 0 is no driver."""
+
+
+def standard_evidence(turn: Turn, tool: Tool, call: ToolCall, scorer: Scorer | None = None) -> dict[str, Json]:
     """That, with what was read before the call, which of it shares words with the call, and what ran in this turn.
 
-    ``drivers`` are overlaps of words, most first: a hint where to look, not a reason. ``said`` is what the model wrote
-    beside the call.
+    ``drivers`` are overlaps of words, or what a ``scorer`` makes of them, most first: a hint where to look, not a
+    reason. ``said`` is what the model wrote beside the call.
     """
-    frames = _frames(turn)
-    about = _words(f"{tool.id} {tool.description} {dumps(call.args).decode()}")
-    scored = [(_overlap(about, _words(text)), kind, text) for kind, text in frames]
+    frames, score = _frames(turn), scorer or _shared
+    about = f"{tool.id} {tool.description} {dumps(call.args).decode()}"
+    scored = [(score(about, text), kind, text) for kind, text in frames]
     drivers = sorted((one for one in scored if one[0] > 0), key=lambda one: -one[0])
     said, trail = "", list[Json]()
     for round_ in turn.rounds:
@@ -49,8 +54,8 @@ def standard_evidence(turn: Turn, tool: Tool, call: ToolCall) -> dict[str, Json]
         **minimal_evidence(tool, call),
         "said": clipped(said, LONGEST_FRAME),
         "read": [{"from": kind, "text": clipped(text, LONGEST_FRAME)} for kind, text in frames],
-        "drivers": [{"from": kind, "text": clipped(text, LONGEST_FRAME), "overlap": round(score, 3)}
-                    for score, kind, text in drivers],
+        "drivers": [{"from": kind, "text": clipped(text, LONGEST_FRAME), "overlap": round(much, 3)}
+                    for much, kind, text in drivers],
         "trail": {"round": len(turn.rounds), "calls": trail},
     }  # fmt: skip
 
@@ -74,5 +79,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(word for word in map(str.casefold, _WORDS.findall(text)) if word not in _STOP)
 
 
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+def _shared(about: str, text: str) -> float:
+    one, other = _words(about), _words(text)
     return len(one & other) / len(one | other) if one and other else 0.0

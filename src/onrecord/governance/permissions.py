@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Literal, cast
 
 from msgspec import UNSET, Struct
@@ -26,6 +28,8 @@ from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks
 from onrecord.turn.turn import Turn
 
 __all__ = ("Asked", "Permissions", "Policy")
+
+log = logging.getLogger("onrecord.governance")
 
 MARKER = "[permission denied: "
 """How every denial begins, unless its policy or checker has words of its own."""
@@ -107,7 +111,9 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
     raises, denies. A tool that a role cannot use whatever its arguments is not in the request either, unless
     ``hides=False``; one that the model names all the same is not run. Without ``roles`` every tool may be used that no
     policy and no check denies. What a director does itself, an action of a flow, is decided about like any call;
-    ``actions`` are their names, which are no tools of the agent. ConfigurationError for what would decide nothing, and
+    ``actions`` are their names, which are no tools of the agent. A
+    warning is logged for a tool of a feature, such as ``read_skill``, that no role may use: the feature would be there
+    and do nothing. ConfigurationError for what would decide nothing, and
     for names of roles and tools that are none.
     """
 
@@ -162,14 +168,20 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
         return True
 
     def hooks(self, spec: AgentSpec) -> Hooks:
+        own = frozenset(tool.id for tool in spec.tools)
         about: dict[str, Json] = {"roles": [*self.roles], "policies": [policy.name for policy in self.policies]}
         return Hooks(
-            before_tool=self._decide, on_request=self._hide if self.hides else None, built=self._check_names,
+            before_tool=self._decide, on_request=self._hide if self.hides else None,
+            built=partial(self._check_names, own),
             order={"before_tool": SLOTS["before_tool"]["PERMISSION"], "request": SLOTS["request"]["NARROW"]},
             manifest={"permissions": about}, alone=True,
         )  # fmt: skip
 
-    def _check_names(self, tools: Mapping[str, Tool], has_toolsets: object) -> None:
+    def _check_names(self, own: frozenset[str], tools: Mapping[str, Tool], has_toolsets: object) -> None:
+        for tool in tools:
+            if tool not in own and not any(self.allowed(tool, role) for role in self.roles or [""]):
+                # A feature whose tools nobody may use does nothing, and looks as if it did.
+                log.warning("permissions: nobody may use the tool %r, which a feature brings", tool)
         if has_toolsets:
             return
         named = [(f"role {role!r}", one) for role, ones in self.roles.items() for one in ones]

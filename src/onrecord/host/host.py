@@ -18,7 +18,7 @@ from onrecord.host.hot import HotSessions
 from onrecord.host.keeping import Keeping
 from onrecord.host.live import LiveItem, Place
 from onrecord.host.open_toolsets import OpenToolsets
-from onrecord.host.questions import SPEAKER, Caller, check_audience
+from onrecord.host.questions import SPEAKER, Caller, check_audience, said_by
 from onrecord.host.running import Asked, Ticket
 from onrecord.host.setup import LADDER, Deliver, Give, Setup, check_parts, is_count
 from onrecord.session.inbox import Busy, Row
@@ -129,10 +129,11 @@ class Host(Keeping, Generic[C, O]):
     ) -> TurnResult[O]:
         """Answers the open question of a paused turn. UsageError for a caller it is not put to.
 
-        An `Answered` given to `turn` or `send` is not checked.
+        Who answered is the caller, whatever ``answer.by`` says: the record and the tools read ``caller.name``. Only
+        where no caller is named does ``by`` stand. An `Answered` given to `turn` or `send` is not checked.
         """
         await check_audience(self.store, session, answer, caller)
-        return await self.turn(session, answer, context=context)
+        return await self.turn(session, said_by(answer, caller), context=context)
 
     async def interrupt(self, session: SessionKey | str, by: Interruption) -> Told:
         """Stops the turn that ``by.turn`` names, or the running one. Waits until that is stored.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey, session_key
 from onrecord.conversation.inputs import Answered
@@ -12,7 +13,7 @@ from onrecord.session.store import Store
 from onrecord.turn.above import check_reachable
 from onrecord.turn.answering import check_answer
 
-__all__ = ("SPEAKER", "Caller", "check_audience", "check_fit")
+__all__ = ("SPEAKER", "Caller", "check_audience", "check_fit", "said_by")
 
 
 class _Who(Struct, frozen=True):
@@ -27,6 +28,11 @@ class Caller(_Who, frozen=True, kw_only=True):
 
 SPEAKER = Caller("the speaker")
 """Whoever speaks in the session: all that is known of a caller nobody named."""
+
+
+def said_by(answer: Answered, caller: Caller) -> Answered:
+    """The answer under the name of its caller: a front end knows who that is, and an answer only claims it."""
+    return answer if caller is SPEAKER else replace(answer, by=caller.name)
 
 
 async def check_fit(store: Store, session: SessionKey, answer: Answered, known: Session | None = None) -> None:

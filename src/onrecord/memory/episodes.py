@@ -36,11 +36,14 @@ class Episodes(_Top, frozen=True, kw_only=True):
     the least cosine. It needs the extra ``retrieval`` (numpy). Exchanges that another embedder compared, or none, are
     found by their words; where it fails, so are all, and the record says so.
 
-    With ``half_life`` an exchange of that age counts half as much as one of today. ConfigurationError for a ``top``
-    below 1, a half life that is no time, and a threshold without an embedder or that is no cosine.
+    With ``half_life`` an exchange of that age counts half as much as one of today, and with ``min_worth`` one whose age
+    left less of it than that is not recalled at all: 0.1 is a little over three half lives. ConfigurationError for a
+    ``top`` below 1, a half life that is no time, a least worth without one or that is not from 0 to 1, and a threshold
+    without an embedder or that is no cosine.
     """
 
     half_life: timedelta | None = None
+    min_worth: float = 0.0
     embedder: Embedder | None = None
     threshold: float | None = None
 
@@ -53,6 +56,11 @@ class Episodes(_Top, frozen=True, kw_only=True):
         if self.half_life is not None and self.half_life <= timedelta():
             raise ConfigurationError(
                 "half_life of Episodes is longer than no time", hint="leave it out: age says nothing"
+            )
+        if self.min_worth and (self.half_life is None or not 0 <= self.min_worth <= 1):
+            raise ConfigurationError(
+                f"min_worth={self.min_worth!r} of Episodes is a part of what an exchange of today counts, from 0 to 1",
+                hint="give half_life= too: Episodes(half_life=timedelta(days=30), min_worth=0.1)",
             )
         if self.threshold is not None and (self.embedder is None or not -1 <= self.threshold <= 1):
             raise ConfigurationError(
@@ -74,7 +82,8 @@ class Episodes(_Top, frozen=True, kw_only=True):
         found = await seen.shelf.search(
             seen.space, "episode", seen.query, limit=limit, apart=seen.apart, near=near
         )  # fmt: skip
-        candidates = [Candidate(one.kept, one.score * self._worth(seen.turn, one.kept)) for one in found]
+        aged = [(one, self._worth(seen.turn, one.kept)) for one in found]
+        candidates = [Candidate(one.kept, one.score * worth) for one, worth in aged if worth >= self.min_worth]
         return sorted(candidates, key=lambda one: -(one.score or 0.0))[: self.top]
 
     def _worth(self, turn: Turn, kept: Kept) -> float:

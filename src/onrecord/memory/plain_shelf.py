@@ -83,7 +83,7 @@ class PlainShelf:
         for space, kinds in list(self._spaces.items()):
             yield space, [one for held in kinds.values() for one in held.values()]
 
-    def _of(self, space: Space, kind: KeptKind) -> Mapping[str, Kept]:
+    def _of(self, space: Space, kind: KeptKind) -> dict[str, Kept]:
         return self._spaces.get(space, {}).get(kind, {})
 
     def _drop(self, space: Space, keys: Sequence[str]) -> int:

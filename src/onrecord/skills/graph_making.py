@@ -257,7 +257,7 @@ def _leaves(node: Decide | str | None) -> Iterator[str]:
         one = waiting.pop()
         if isinstance(one, Decide):
             waiting += [one.no, one.yes]
-        else:
+        elif one is not None:
             yield one
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from onrecord.conversation.content import Part
+from onrecord.conversation.content import Part, Refusal, Text, plain_text
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Ask, Input
 from onrecord.conversation.messages import Block, Note, Round, ToolCall
@@ -178,13 +178,26 @@ class Stop(_Reason, frozen=True, kw_only=True):
 
 
 class Returned(Struct, frozen=True, kw_only=True):
-    """What a tool handed back, on its way to the model: ``value`` as returned, ``content`` as it will be read."""
+    """What a tool handed back, on its way to the model: ``value`` as returned, ``content`` as it will be read.
+
+    A rule that changes the words says ``Allow(returned.with_text("..."), "why")``.
+    """
 
     call: ToolCall
     value: Json
     content: tuple[Part, ...]
     notes: tuple[Note, ...] = ()
     status: str = "returned"
+
+    @property
+    def text(self) -> str:
+        """The words that the model would read; pictures and files have none, and notes stand apart."""
+        return plain_text(self.content)
+
+    def with_text(self, text: str) -> Returned:
+        """The same with these words in place of all that it had. Pictures and files stay, behind them."""
+        others = tuple(part for part in self.content if not isinstance(part, (Text, Refusal)))
+        return structs.replace(self, content=(Text(text), *others))
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -242,7 +242,7 @@ async def _run(turn: Turn, order: Order) -> None:
             turn.admitted = len(turn.working.conversation.units) - 1
             turn.speaks = turn.input.speaks
     turn.check_interrupted()
-    configure(turn)
+    await configure(turn)
     stage = LiveStage(turn)
     await _direct(turn, stage)
     if turn.resuming is not None and turn.pending is None:
