@@ -233,7 +233,7 @@ def slip(make: Any) -> Any:
         (lambda: slip(Permissions)(["f"]), "roles= of Permissions is a dict", "Permissions(roles, role,"),
         (lambda: slip(Permissions)(polices=[POLICY]), "no argument 'polices'", "did you mean policies=?"),
         (lambda: slip(Corpus)([Document("a", "b")]), "these are documents", "await Corpus.of(documents)"),
-        (lambda: slip(Budget)(turn=5), "a Budget takes a Limit, not int", "Budget(turn, session="),
+        (lambda: slip(Budget)(turn=5), "a Budget takes a Limit, not int", "Budget(turn=Limit("),
         (lambda: slip(Agent)(MODEL, tools=[ask_human]), "'ask_human' in tools= is neither", "tools=[ask_human(...)]"),
         (lambda: slip(Policy)(name="p", tools="f"), "a tuple of tools", ""),
         (lambda: slip(Instruction)("x", only_if=OnReturn), "not a class", "OnReturn("),
