@@ -207,6 +207,47 @@ async def test_one_that_cannot_let_go_keeps_no_other_from_it() -> None:
         assert (await said(host), whole.forgot) == ([], [SessionKey("s")])
         assert isinstance(raised.value.erased, Erasure)
         assert raised.value.erased.gone == (SessionKey("s"),)
+        assert "`erased.gone`" in raised.value.hint
+        assert "once more" not in raised.value.hint  # another time no session is gone once more
+        fails.fails = False
+        assert (await host.expire(Retention(sessions=timedelta(seconds=9)))).gone == ()
+        for gone in raised.value.erased.gone:
+            await host.erase(gone, why="what was left")
+        assert fails.forgot == [SessionKey("s")] * 2
+
+
+async def test_both_ways_of_letting_go_that_fail_are_in_the_hint() -> None:
+    """One feature cannot forget a session that is gone, another cannot let go of what is old."""
+
+    class Stuck(Ages):
+        async def expire(self, policy: Retention, now: datetime) -> None:
+            raise OSError
+
+    clock = FakeEffects()
+    features = [Remembers("fails", fails=True), Stuck("stuck")]
+    async with hosted(Agent(ScriptedModel("Hello."), features=features), effects=clock) as host:
+        await host.turn("s", "Hi")
+        clock.advance(minutes=1)
+        with pytest.raises(FeatureFailed, match="'fails'") as raised:
+            await host.expire(Retention(sessions=timedelta(seconds=9)))
+    assert "`erased.gone`" in raised.value.hint
+    assert "expire once more" in raised.value.hint
+
+
+async def test_sub_turns_that_went_with_some_messages_can_be_forgotten_later() -> None:
+    """The same messages lead to them no more, so the error names them."""
+    notes = Remembers("notes", fails=True)
+    below = Agent(ScriptedModel("Deep."), features=[notes]).as_tool(id="below")
+    model = ScriptedModel([call("below", message="?")], "Hello.")
+    async with hosted(Agent(model, tools=[below])) as host:
+        first = await host.turn("s", "Hi")
+        (child,) = (child.session.key for child in first.children if child.session is not None)
+        assert first.session is not None
+        with pytest.raises(FeatureFailed) as raised:
+            await host.erase("s", messages=[first.session.conversation.messages[0].id], why="a name")
+    assert isinstance(raised.value.erased, Erasure)
+    assert raised.value.erased.gone == (child,)
+    assert "`erased.gone`" in raised.value.hint
 
 
 async def test_some_messages_are_erased_with_their_turns() -> None:

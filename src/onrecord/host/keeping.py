@@ -82,8 +82,8 @@ class Keeping:
 
         What runs there is stopped, and nothing of it is stored. Every feature that keeps something of its own forgets
         the session or person, and the sessions of sub-turns that are gone; also for some messages the whole session,
-        since features know no messages. FeatureFailed when one could not, after all were asked: erase again then. See
-        `Store.erase`.
+        since features know no messages. FeatureFailed when one could not, after all were asked: erase again then, and
+        the sessions that ``erased.gone`` of the error names, where only some messages were. See `Store.erase`.
         """
         desk = self._desk
         worker = desk.start()
@@ -98,7 +98,13 @@ class Keeping:
         desk.hot.drop_about(about)
         worker.tell(gone=True)
         below = () if isinstance(about, Identity) else [key for key in done.gone if key != about]
-        await forget(desk.setup, about, *below)
+        try:
+            await forget(desk.setup, about, *below)
+        except FeatureFailed as failed:
+            failed.erased = done
+            if messages is not None and below:
+                failed.hint = f"{failed.hint}; {_BY_NAME}"  # another time these messages lead to no sub-turn
+            raise
         return done
 
     async def expire(self, policy: Retention) -> Erasure:
@@ -107,16 +113,23 @@ class Keeping:
         erase the sessions that ``erased.gone`` of the error names.
         """
         self._desk.start()
-        done, failed = await self._desk.setup.store.expire(policy), None
-        for letting_go in (forget(self._desk.setup, *done.gone), expire(self._desk.setup, policy)):
+        done = await self._desk.setup.store.expire(policy)
+        failed, hints = list[FeatureFailed](), list[str]()
+        for letting_go, by_name in (
+            (forget(self._desk.setup, *done.gone), True), (expire(self._desk.setup, policy), False)
+        ):  # fmt: skip
             try:
                 await letting_go
             except FeatureFailed as error:
-                failed = failed or error
-        if failed is not None:
-            failed.erased = done  # another time no session is gone once more: these are to be erased by name
-            raise failed
+                failed.append(error)
+                hints.append(_BY_NAME if by_name else error.hint)  # another time no session is gone once more
+        if failed:
+            failed[0].erased, failed[0].hint = done, "; ".join(hints)
+            raise failed[0]
         return done
+
+
+_BY_NAME = "erase each session that `erased.gone` of this error names, with Host.erase, when the feature can"
 
 
 def _check_maker(by: str) -> None:
