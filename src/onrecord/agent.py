@@ -284,4 +284,11 @@ def _with_manifest(plan: Plan, spec: AgentSpec, features: Sequence[Feature], mod
         for name, value in more.items():
             held = manifest.get(name)
             manifest[name] = {**held, **value} if isinstance(held, dict) and isinstance(value, dict) else value
-    return replace(spec, tools=tuple(plan.tools.values()), manifest=manifest, digest=digest(canonical(manifest)))
+    try:
+        told = canonical(manifest)
+    except UnicodeEncodeError:
+        raise ConfigurationError(
+            "a name of this agent, of a tool or of a feature is not valid Unicode",
+            hint="half a surrogate pair often comes from a file name or from text that was cut",
+        ) from None
+    return replace(spec, tools=tuple(plan.tools.values()), manifest=manifest, digest=digest(told))

@@ -6,7 +6,17 @@ import builtins
 import inspect
 import sys
 import types
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    MappingView,
+    Sequence,
+    Set,
+)
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from msgspec import Struct
@@ -25,6 +35,9 @@ _SIMPLE: Mapping[object, tuple[tuple[type, ...], str]] = {
     type(None): ((type(None),), "None"),
 }
 _ELEMENTS = (list, tuple, set, frozenset)
+_LASTING = (Sequence, Set, MappingView, Mapping)
+"""What can be read more than once, so that its elements can be looked at."""
+
 _AWAITED = (Awaitable, Coroutine)
 
 
@@ -43,6 +56,8 @@ class Fit(Struct, frozen=True):
             return f"the class {value.__name__}"
         if self.is_function and callable(value):
             return "an async function"
+        if _is_endless(value):
+            return "one of more than 64 bits"
         if self.is_list and isinstance(value, _ELEMENTS):
             found = sorted({_name(item) for item in value})
             return f"one with {' and '.join(found)}" if found else "an empty one"
@@ -57,6 +72,11 @@ class Fit(Struct, frozen=True):
         if self.is_list and not isinstance(value, (*_ELEMENTS, Mapping)):
             return f"write {name}=[...], also for a single one"
         return ""
+
+
+def _is_endless(value: object) -> bool:
+    """Whether it is a whole number that no record and no store can hold; Python may even refuse to write it."""
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def _name(value: object) -> str:
@@ -74,8 +94,9 @@ def fit_of(hint: Any) -> Fit:
     """What an annotation takes. One that says nothing, or that nobody can read here, takes all."""
     if hint in _SIMPLE:
         allowed, words = _SIMPLE[hint]
-        exact = bool not in allowed and hint in (int, float)
-        return Fit(words, lambda value: isinstance(value, allowed) and not (exact and isinstance(value, bool)))
+        if hint in (int, float):
+            return Fit(words, lambda v: isinstance(v, allowed) and not isinstance(v, bool) and not _is_endless(v))
+        return Fit(words, lambda value: isinstance(value, allowed))
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return fit_of(args[0])
@@ -156,7 +177,7 @@ def _collection(plain: type, args: tuple[Any, ...]) -> Fit:
             return False
         if isinstance(value, Mapping) and plain not in (Iterable, Collection):
             return False
-        return item is ANYTHING or not isinstance(value, (*_ELEMENTS, Mapping)) or all(map(item.takes, value))
+        return item is ANYTHING or not isinstance(value, _LASTING) or all(map(item.takes, value))
 
     return Fit("a list" if item is ANYTHING else f"a list of {_plural(item)}", takes, is_list=True)
 

@@ -369,4 +369,5 @@ class LeaseLost(StoreError):
 def check_count(owner: str, name: str, value: object, least: int = 1, *, hint: str = "") -> None:
     """ConfigurationError unless ``value``, the ``name`` of an ``owner``, is a whole number from ``least`` on."""
     if type(value) is not int or value < least:
-        raise ConfigurationError(f"{name} of {owner} is a whole number from {least} on, not {value!r}", hint=hint)
+        given = value if isinstance(value, (int, float)) else type(value).__name__
+        raise ConfigurationError(f"{name} of {owner} is a whole number from {least} on, not {given}", hint=hint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from msgspec import Struct
 
 from onrecord import Agent, ConfigurationError, Instruction, OnrecordError, Toolbox, Typed, Watch, preset, tool
+from onrecord.conversation.identity import SessionKey
 from onrecord.declared import Declared
 from onrecord.governance import (
     Budget,
@@ -27,10 +29,15 @@ from onrecord.governance import (
     Policy,
     Redaction,
     after_tool,
+    ask_fields,
     ask_human,
     before_tool,
+    credential,
+    halt_of,
     on_input,
     on_output,
+    request_input,
+    spent,
 )  # fmt: skip
 from onrecord.honesty import Commentary, SelfExplain
 from onrecord.mcp_bridge import Http, Limits, McpTools, Stdio
@@ -48,7 +55,13 @@ from onrecord.memory import (
     Summary,
     by_heading,
     by_paragraph,
+    cited,
+    document_id,
     fixed,
+    load,
+    load_folder,
+    served,
+    whole,
 )  # fmt: skip
 from onrecord.models.breaker import Breaker
 from onrecord.models.call_rules import CallRule
@@ -71,6 +84,7 @@ from onrecord.prompt import (
     Thinking,
     Window,
 )  # fmt: skip
+from onrecord.session.session import Session
 from onrecord.skills import (
     AllOf,
     BySimilarity,
@@ -89,6 +103,9 @@ from onrecord.skills import (
     SkillStep,
     Start,
     offered_with,
+    read_skill_folder,
+    skill_files,
+    skills_from_folder,
 )  # fmt: skip
 from onrecord.testing import ScriptedModel
 from onrecord.tools.tool import Tool
@@ -147,7 +164,11 @@ RIGHT = [
     case(by_paragraph), case(fixed), case(Commentary), case(SelfExplain), case(Http, "https://x.y"),
     case(Stdio, ("a",)), case(Limits), case(McpTools, Http("https://x.y"), name="m"), case(Reliable, MODEL),
     case(Breaker), case(CallRule, when=plain, then="ok"), case(Fallback, MODEL, MODEL), case(Prices, {}),
-    case(Price, input=1, output=1),
+    case(Price, input=1, output=1), case(ask_fields, Struct), case(credential, None), case(halt_of, []),
+    case(request_input, None, "x", []), case(spent, Session(key=SessionKey("s"))), case(cited, "x", []),
+    case(document_id, "x"), case(load, "no.md"), case(load_folder, "no"), case(served, []),
+    case(whole, Document("a", "b")), case(read_skill_folder, "no"), case(skills_from_folder, "no"),
+    case(skill_files, "no"),
 ]  # fmt: skip
 NAMED = [pytest.param(*one, id=getattr(one[0], "__qualname__", "")) for one in RIGHT]
 
@@ -198,6 +219,21 @@ def test_a_wrong_value_is_named(make: Callable[..., Any], args: tuple[Any, ...],
             except OnrecordError as error:
                 told.append(str(error))
         assert told or (owner, name) in TAKES_ALL, f"{owner} takes anything for {name}="
+
+
+ODD: tuple[Any, ...] = (None, range(3), b"x", 10**5000, -(10**5000), float("nan"), "\ud800", timedelta.max)
+
+
+@pytest.mark.parametrize(("make", "args", "named"), NAMED)
+def test_an_odd_value_is_taken_or_named(make: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Also one that only looks as if it fitted: nothing raises a bare error of Python."""
+    for at, name in enumerate(parameters(make)):
+        for odd in ODD:
+            given = [*args]
+            if at < len(args):
+                given[at] = odd
+            with suppress(OnrecordError):
+                made(make, tuple(given), named if at < len(args) else {**named, name: odd})
 
 
 @pytest.mark.parametrize(("make", "args", "named"), NAMED)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.messages import Round
 from onrecord.conversation.usage import Usage
-from onrecord.declared import Declared
+from onrecord.declared import Declared, declared
 from onrecord.errors import ConfigurationError, FeatureFailed, LimitReached
 from onrecord.governance.ledger import LEDGER, Ledger, LimitHit, Per, Spent, Ticked, Unpaid, What
 from onrecord.models.model import ModelCard
@@ -252,6 +252,7 @@ def _cards_below(spec: AgentSpec) -> Iterator[tuple[str, ModelCard]]:
                 yield from trait.cards
 
 
+@declared
 def spent(session: Session) -> Spent:
     """What the calls of a session cost so far, as its budget added it up; nothing when it has none."""
     held = session.slots.get(LEDGER.name)

@@ -64,6 +64,7 @@ _QUESTION: Mapping[str, Json] = {
 }  # fmt: skip
 
 
+@declared
 def ask_fields(of: type) -> tuple[AskField, ...]:
     """The fields of a type (a struct, a dataclass, a TypedDict) as things to ask for. ConfigurationError for others.
 
@@ -95,6 +96,7 @@ class Collected(Struct, frozen=True, kw_only=True):
         return [field.name for field in fields if field.required and field.name not in self.values]
 
 
+@declared
 async def request_input(
     ctx: ToolContext[Any], question: str, fields: Sequence[AskField] | type, *, request: str = "",
     supplied: Mapping[str, Json] | None = None, about: Json = None, audience: str = "speaker",

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from onrecord.conversation.identity import Identity
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import ToolCall
-from onrecord.declared import Declared
+from onrecord.declared import Declared, declared
 from onrecord.errors import ConfigurationError, ToolInvalid, UsageError
 from onrecord.record.entry import Body
 from onrecord.tools.tool import Tool, ToolContext
@@ -199,6 +199,7 @@ class Credentials(Struct, frozen=True, metaclass=Declared):
         return Deny(f"the person has not given consent at {need.service!r}")
 
 
+@declared
 def credential(ctx: ToolContext[Any], service: str = "") -> Credential:
     """The credential that the running call was lent; of the only service, or of the one that is named.
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
+from onrecord.declared import declared
 from onrecord.conversation.messages import Round
 from onrecord.jsonio import Json
 from onrecord.record.entry import Entry
@@ -51,6 +52,7 @@ def ran_in(turn: Turn) -> tuple[Ran, ...]:
     return ran(turn.rounds, {entry.body.call for entry in turn.entries if isinstance(entry.body, ToolStarted)})
 
 
+@declared
 def halt_of(entries: Iterable[Entry]) -> Halt | None:
     """What ended a turn, from its entries (`TurnResult.entries`); None for a turn that no denial ended."""
     for entry in entries:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from onrecord.declared import Declared
+from onrecord.declared import Declared, declared
 from onrecord.errors import DocumentInvalid
 from onrecord.jsonio import digest, writable
 
@@ -85,6 +85,7 @@ class Passage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     page: int | None = None
 
 
+@declared
 def document_id(name: str) -> str:
     """An id made of a name or a path: what an id cannot have in it is percent-encoded, so that no two become one."""
     flat = re.sub(r"[\s\[\]<>&\",;`%\x00-\x1f\ud800-\udfff]", lambda c: quote(c.group(), errors="surrogatepass"), name)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from onrecord.declared import declared
 from onrecord.conditions import check_condition, says_yes
 from onrecord.errors import DocumentInvalid
 from onrecord.jsonio import writable
@@ -53,6 +54,7 @@ LOADERS: Mapping[str, Loader] = {
 """Who reads files of which ending."""
 
 
+@declared
 def load(
     path: str | os.PathLike[str], *, id: str = "", url: str = "", loaders: Mapping[str, Loader] = LOADERS
 ) -> Document:
@@ -74,6 +76,7 @@ def load(
     return Document(made.id, made.text, headings=made.headings, pages=made.pages, **about)
 
 
+@declared
 def load_folder(
     folder: str | os.PathLike[str],
     *,

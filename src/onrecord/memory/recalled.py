@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from onrecord.declared import declared
 from onrecord.conversation.content import Citation
 from onrecord.record.entry import Body, Entry
 
@@ -65,6 +66,7 @@ class MemoryKept(Body, frozen=True, gc=False, kw_only=True, tag="memory.kept"):
     dropped: tuple[str, ...] = ()
 
 
+@declared
 def served(entries: Iterable[Entry]) -> tuple[Served, ...]:
     """Everything that requests of these entries' turns were shown by memories and retrieval, in order."""
     return tuple(one for entry in entries if isinstance(entry.body, MemoryRecalled) for one in entry.body.served)
@@ -73,6 +75,7 @@ def served(entries: Iterable[Entry]) -> tuple[Served, ...]:
 _marker = re.compile(r"\[([^\[\]\n]{1,200})\]")
 
 
+@declared
 def cited(text: str, sources: Sequence[Served]) -> tuple[Citation, ...]:
     """The citations in an answer: each ``[id]`` of something that was served, with where in the text it stands.
 

@@ -23,6 +23,7 @@ Splitter: TypeAlias = Callable[[Document], Spans]
 _CUTS = tuple(re.compile(p) for p in (r"\n[ \t]*\n\s*", r"\n", r"(?<=[.!?])\s+|(?<=[。\uff01\uff1f])", r"\s+"))
 
 
+@declared
 def whole(document: Document) -> Spans:
     """The document as one passage."""
     return _trimmed(document.text, [(0, len(document.text))])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from sys import float_info
 
 from msgspec import Struct
 
@@ -31,8 +31,8 @@ class Price(Struct, frozen=True, kw_only=True, metaclass=Declared):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             given = getattr(self, name)
-            if given is not None and not (given >= 0 and math.isfinite(given)):
-                raise ConfigurationError(f"the price {name} is US dollars for a million tokens, not {given}")
+            if given is not None and not 0 <= given <= float_info.max:
+                raise ConfigurationError(f"the price {name} is US dollars for a million tokens, from zero on")
 
     def usd(self, usage: Usage) -> float:
         """What so many tokens cost. Only what the provider counted is counted."""

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from sys import maxsize
 from threading import Lock
 from typing import Any, Literal, TypeAlias
 
@@ -129,7 +130,7 @@ class ContextRegistry:
         check_count("ContextRegistry", "history_limit", history_limit, 0)
         self._source_key = source_key
         self._buckets: dict[str, list[ContextUpdate]] = {}
-        self._history: deque[Recorded] = deque(maxlen=history_limit)
+        self._history: deque[Recorded] = deque(maxlen=min(history_limit, maxsize))
         self._lock = Lock()
 
     def ingest(self, update: ContextUpdate, /) -> Ingested | None:

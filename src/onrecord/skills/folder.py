@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.skills.front_matter import FrontValue, read_front_matter
 from onrecord.skills.routes import Route
@@ -35,11 +36,13 @@ class SkillFolder(Struct, frozen=True, kw_only=True):
     routes: tuple[Route, ...] = ()
 
 
+@declared
 def skills_from_folder(folder: str | Path, tools: Iterable[Tool] = ()) -> tuple[Skill, ...]:
     """The skills of a folder, by name: `read_skill_folder` without the routes."""
     return read_skill_folder(folder, tools).skills
 
 
+@declared
 def read_skill_folder(folder: str | Path, tools: Iterable[Tool] = ()) -> SkillFolder:
     """Reads ``<folder>/<name>/SKILL.md`` of every folder that has one.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json
 from onrecord.tools.tool import Tool
@@ -20,6 +21,7 @@ MOST_BYTES = 64 * 1024
 MOST_NAMED = 20
 
 
+@declared
 def skill_files(folder: str | Path) -> Tool:
     """A tool ``read_skill_file`` for the text files of a folder of skills: ``Agent(tools=[skill_files("skills")])``.
 

@@ -168,4 +168,4 @@ def shown_name(kind: Any) -> str:
     """A type as its author would write it."""
     if isinstance(kind, type):
         return kind.__qualname__.rpartition(".<locals>.")[2]
-    return str(kind).replace("typing.", "")
+    return "a number" if isinstance(kind, int) else str(kind).replace("typing.", "")
