@@ -145,12 +145,13 @@ def show(args: argparse.Namespace) -> int:
     from onrecord.cli.leaving import leaves_of, named_agent
     from onrecord.cli.sources import held, is_store, stored_sessions
     from onrecord.cli.terminal import Screen
-    from onrecord.cli.timeline import about, session_lines, turn_lines
+    from onrecord.cli.timeline import about, as_it_leaves, session_lines, turn_lines
     from onrecord.jsonio import dumps
 
-    screen = Screen()
+    screen, agent = Screen(), named_agent(args)
+    leaves = leaves_of(args, agent)
     if args.session is None and is_store(args.source):
-        sessions = stored_sessions(args.source, args.tenant)
+        sessions = [as_it_leaves(session, leaves) for session in stored_sessions(args.source, args.tenant)]
         if args.json:
             for session in sessions:
                 screen.json(dumps(about(session)))
@@ -158,8 +159,7 @@ def show(args: argparse.Namespace) -> int:
             for text in session_lines(args.source, sessions, screen):
                 screen.drawn(text)
         return OK
-    agent = named_agent(args)
-    found = held(args.source, args.session, tenant=args.tenant, agent=agent).leaving(leaves_of(args, agent))
+    found = held(args.source, args.session, tenant=args.tenant, agent=agent).leaving(leaves)
     entries = found.entries
     if args.turns is not None:
         last = set(list(dict.fromkeys(entry.turn for entry in entries))[-args.turns :])

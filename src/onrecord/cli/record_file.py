@@ -133,7 +133,7 @@ def read_record(path: str, codec: EntryCodec) -> RecordFile:
         broken = ["its header line is missing, without which no seal can be checked"] if sealed else []
         return RecordFile(header=None, entries=tuple(_entries(path, lines, codec)), broken=tuple(broken))
     broken = list(_broken(lines, header.digest_key))
-    entries = tuple(_entries(path, lines[1:], codec))
+    entries = tuple(_entries(path, lines[1:], codec, redacted=header.redacted))
     if len(entries) != header.entries:
         broken.append(f"the header counts {header.entries} entries, {len(entries)} follow it")
     return RecordFile(header=header, entries=entries, broken=tuple(broken))
@@ -161,10 +161,21 @@ def _read_header(path: str, line: bytes) -> Header | None:
         raise RecordInvalid(f"{path}, line 1: its header does not decode: {error}", hint="export it again") from None
 
 
-def _entries(path: str, lines: Iterable[tuple[int, bytes]], codec: EntryCodec) -> Iterator[Entry]:
+def _entries(
+    path: str, lines: Iterable[tuple[int, bytes]], codec: EntryCodec, *, redacted: bool = False
+) -> Iterator[Entry]:
+    """With ``redacted``, a body that its feature cannot read is one of an unknown kind: whoever exported it without
+    the agent had the texts taken out that only the agent knows to be names.
+    """
+    plain = EntryCodec()
     for number, line in lines:
         try:
-            yield codec.decode(line)
+            try:
+                yield codec.decode(line)
+            except RecordInvalid:
+                if not redacted:
+                    raise
+                yield plain.decode(line)
         except RecordInvalid as error:
             hint = "the file is cut short" if not line.endswith(b"\n") else "the line was changed, or is no entry"
             raise RecordInvalid(f"{path}, line {number}: {error}", hint=hint) from None

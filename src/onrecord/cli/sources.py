@@ -17,13 +17,14 @@ from onrecord.cli.terminal import plural
 from onrecord.conversation.identity import SessionKey
 from onrecord.record.entry import Entry
 from onrecord.record.jsonl import EntryCodec
+from onrecord.record.kinds import TurnOpened
 from onrecord.record.leaving import Leaves
 from onrecord.record.record import Record
 from onrecord.session.folding import NO_FOLDS, Folds
 from onrecord.session.session import Session
 from onrecord.session.walking import walk
 
-__all__ = ("Held", "held", "is_store", "stored_sessions")
+__all__ = ("Held", "folds_for", "held", "is_store", "stored_sessions")
 
 _MAGIC = b"SQLite format 3\0"
 _NAME_ONE = "name a store's file or an exported record"
@@ -96,20 +97,33 @@ def held(path: str, session: str | None, *, tenant: str = "", agent: Agent[Any, 
     ``agent`` brings the entry bodies and folds of its features.
     """
     codec = EntryCodec() if agent is None else agent.plan.codec
-    folds = NO_FOLDS if agent is None else agent.plan.folds
     if is_store(path):
-        return asyncio.run(_from_store(path, session, tenant, codec, folds))
+        return asyncio.run(_from_store(path, session, tenant, codec, agent))
     file = read_record(path, codec)
     key = SessionKey(session or "record", tenant=tenant) if file.header is None else file.header.session
     if session is not None and file.header is not None and session != key.id:
         raise Wrong(f"{path!r} holds no session {session!r}", hint=f"it holds {key.id!r}")
     return Held(
         path=path, key=key, digest_key="" if file.header is None else file.header.digest_key, entries=file.entries,
-        codec=codec, folds=folds, header=file.header, broken=file.broken,
+        codec=codec, folds=folds_for(agent, file.entries), header=file.header, broken=file.broken,
     )  # fmt: skip
 
 
-async def _from_store(path: str, session: str | None, tenant: str, codec: EntryCodec, folds: Folds) -> Held:
+def folds_for(agent: Agent[Any, Any] | None, entries: Sequence[Entry], session: Session | None = None) -> Folds:
+    """The folds of the agent's features, where it took the turns of the session: not those of an agent below it, nor
+    of another one of its host. There is no more to go by than its name; below another, what else a record says of it.
+    """
+    if agent is None:
+        return NO_FOLDS
+    opened, spec = [e.body for e in entries if isinstance(e.body, TurnOpened)], agent.plan.spec
+    is_below = session is not None and session.parent is not None
+    others = (one.agent != spec.name or (is_below and one.manifest != spec.manifest) for one in opened)
+    return NO_FOLDS if any(others) else agent.plan.folds
+
+
+async def _from_store(
+    path: str, session: str | None, tenant: str, codec: EntryCodec, agent: Agent[Any, Any] | None
+) -> Held:
     from onrecord.stores.sqlite import SqliteStore
 
     async with SqliteStore(path, bodies=codec.kinds.values()) as store:
@@ -129,8 +143,8 @@ async def _from_store(path: str, session: str | None, tenant: str, codec: EntryC
             raise Wrong(f"{path!r} holds no session {session!r}", hint=hint)
         entries = tuple([entry async for entry in store.entries(key)])
     return Held(
-        path=path, key=key, digest_key=stored.digest_key, entries=entries[: stored.seq], codec=codec, folds=folds,
-        session=stored,
+        path=path, key=key, digest_key=stored.digest_key, entries=entries[: stored.seq], codec=codec,
+        folds=folds_for(agent, entries, stored), session=stored,
     )  # fmt: skip
 
 

@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from onrecord.agent import Agent
-from onrecord.cli.sources import Held
+from onrecord.cli.sources import Held, folds_for
 from onrecord.cli.terminal import plural
 from onrecord.cli.verify import Check, checks
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import OnrecordError, StoreError
 from onrecord.record.jsonl import EntryCodec
-from onrecord.session.folding import NO_FOLDS
 from onrecord.session.inbox import Box, Row
 from onrecord.stores.sqlite import SqliteStore
 from onrecord.stores.sqlite_schema import SCHEMA_VERSION, schema_version
@@ -85,7 +84,7 @@ async def _held(
     entries = tuple([entry async for entry in store.entries(key)])
     return Held(
         path=path, key=key, digest_key=session.digest_key, entries=entries[: session.seq], codec=codec,
-        folds=NO_FOLDS if agent is None else agent.plan.folds, session=session,
+        folds=folds_for(agent, entries, session), session=session,
     )  # fmt: skip
 
 
