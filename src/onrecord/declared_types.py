@@ -11,12 +11,14 @@ from collections.abc import (
     Callable,
     Collection,
     Coroutine,
+    ItemsView,
     Iterable,
+    KeysView,
     Mapping,
-    MappingView,
     Sequence,
-    Set,
+    ValuesView,
 )
+from collections.abc import Set as AbstractSet
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from msgspec import Struct
@@ -35,7 +37,7 @@ _SIMPLE: Mapping[object, tuple[tuple[type, ...], str]] = {
     type(None): ((type(None),), "None"),
 }
 _ELEMENTS = (list, tuple, set, frozenset)
-_LASTING = (Sequence, Set, MappingView, Mapping)
+_LASTING = (Sequence, AbstractSet, KeysView, ValuesView, ItemsView, Mapping)
 """What can be read more than once, so that its elements can be looked at."""
 
 _AWAITED = (Awaitable, Coroutine)
@@ -56,8 +58,6 @@ class Fit(Struct, frozen=True):
             return f"the class {value.__name__}"
         if self.is_function and callable(value):
             return "an async function"
-        if _is_endless(value):
-            return "one of more than 64 bits"
         if self.is_list and isinstance(value, _ELEMENTS):
             found = sorted({_name(item) for item in value})
             return f"one with {' and '.join(found)}" if found else "an empty one"
@@ -80,6 +80,8 @@ def _is_endless(value: object) -> bool:
 
 
 def _name(value: object) -> str:
+    if _is_endless(value):
+        return "one of more than 64 bits"
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
@@ -94,9 +96,8 @@ def fit_of(hint: Any) -> Fit:
     """What an annotation takes. One that says nothing, or that nobody can read here, takes all."""
     if hint in _SIMPLE:
         allowed, words = _SIMPLE[hint]
-        if hint in (int, float):
-            return Fit(words, lambda v: isinstance(v, allowed) and not isinstance(v, bool) and not _is_endless(v))
-        return Fit(words, lambda value: isinstance(value, allowed))
+        counts = hint in (int, float)
+        return Fit(words, lambda v: isinstance(v, allowed) and not (counts and (isinstance(v, bool) or _is_endless(v))))
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return fit_of(args[0])

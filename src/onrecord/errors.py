@@ -181,7 +181,7 @@ class AnswerRefused(TurnError):
 class FeatureFailed(TurnError):
     """A feature's hook raised, or broke its contract, at a moment that cannot be turned into a denial.
 
-    ``erased`` is what `Host.erase` or `Host.expire` had erased when a feature could not let go of what it keeps of that.
+    ``erased`` is what `Host.erase` or `Host.expire` had erased when a feature could not let go of what it keeps of it.
     """
 
     default_code = "feature-failed"

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
-from onrecord.declared import declared
 from onrecord.conversation.messages import Round
+from onrecord.declared import declared
 from onrecord.jsonio import Json
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import ToolStarted, VerdictFiled

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from onrecord.declared import declared
 from onrecord.conditions import check_condition, says_yes
+from onrecord.declared import declared
 from onrecord.errors import DocumentInvalid
 from onrecord.jsonio import writable
 from onrecord.memory.documents import Document, Heading, document_id

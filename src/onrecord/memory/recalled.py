@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from onrecord.declared import declared
 from onrecord.conversation.content import Citation
+from onrecord.declared import declared
 from onrecord.record.entry import Body, Entry
 
 __all__ = ("MemoryKept", "MemoryRecalled", "Rejected", "Served", "cited", "served")
