@@ -41,6 +41,19 @@ async def test_what_is_older_than_its_term_is_neither_shown_nor_kept() -> None:
     assert [await held(shelf, kind) for kind in ("message", "fact")] == [["My name?", "b"], []]
 
 
+async def test_a_term_longer_than_the_calendar_lets_nothing_go() -> None:
+    """Of the memory, and of the host."""
+    shelf = PlainShelf()
+    agent, model, _ = remembering(Recent(9), answers=["a", "b"], shelf=shelf, keep_for=timedelta.max)
+    await told(agent, "My name is Ana", session("one"))
+    await told(agent, "My name?", session("two"), day=11)
+    assert "My name is Ana" in str(shown_data(model.requests[1]))
+    features = [Memory(shelf, (Recent(9),), name="memory")]
+    async with hosted(Agent(ScriptedModel("ok"), features=features)) as host:
+        await host.expire(Retention(entries=timedelta.max))
+    assert len(await held(shelf)) == 4
+
+
 async def test_what_is_said_again_is_new_again() -> None:
     """A fact is as old as the last time that it was said."""
     shelf = PlainShelf()

@@ -22,7 +22,7 @@ from onrecord.memory.recalled import MemoryKept, MemoryRecalled, Rejected, Serve
 from onrecord.memory.strategies import Candidate, Heard, Recalling, Strategy
 from onrecord.models.request import Request, Span
 from onrecord.record.kinds import Noted, TextSaid
-from onrecord.session.erasure import Retention
+from onrecord.session.erasure import Retention, ago
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.contained import failed_call
 from onrecord.turn.moments import SLOTS, Hooks
@@ -211,7 +211,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
     # ---- letting go
 
     def _oldest(self, now: datetime) -> datetime | None:
-        return None if self.keep_for is None else now - self.keep_for
+        return None if self.keep_for is None else ago(now, self.keep_for)
 
     async def _forgets(self, what: Identity | SessionKey) -> None:
         await self.shelf.forget(what)
@@ -219,7 +219,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
     async def _expires(self, policy: Retention, now: datetime) -> None:
         """What is older than this memory's own term, or than the turns that the policy leaves."""
         if (age := policy.entries if self.keep_for is None else self.keep_for) is not None:
-            await self.shelf.expire(now - age, self.name)
+            await self.shelf.expire(ago(now, age), self.name)
 
 
 def said_in(turn: Turn) -> str:
