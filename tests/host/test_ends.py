@@ -60,6 +60,17 @@ async def test_a_provider_that_says_when_is_not_asked_before() -> None:
         await settled(lambda: talk_is(host, ["One", "Both", "Two", "heard."]))
 
 
+@pytest.mark.parametrize("never", [1e20, float("inf"), float("nan")])
+async def test_a_wait_that_is_no_instant_is_no_floor(never: float) -> None:
+    """A model of an application may say anything: the row waits as after any failure, and nobody holds it."""
+    effects = FakeEffects()
+    async with hosted(Agent(ScriptedModel(raises("rate", retry_after=never), "Back.")), effects=effects) as host:
+        with pytest.raises(ModelError):
+            await host.turn("s", "Hi")
+        (row,) = await rows(host)
+        assert (row.rung, row.due - effects.at, row.owner) == (1, timedelta(seconds=60), "")
+
+
 async def test_a_new_message_pulls_a_waiting_one_forward_at_no_cost() -> None:
     """The provider is asked at once, and a failure climbs no rung."""
     effects = FakeEffects()

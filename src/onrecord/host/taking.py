@@ -289,7 +289,10 @@ def _floor(error: Exception, now: Any) -> Any:
     """The instant before which the provider wants no other call."""
     if not isinstance(error, ModelError):
         return None
-    waits = [] if error.retry_after is None else [now + timedelta(seconds=error.retry_after)]
+    waits = []
+    if error.retry_after is not None:
+        with suppress(OverflowError, ValueError):  # a model of an application may say anything
+            waits.append(now + timedelta(seconds=error.retry_after))
     return max([*waits, *([] if error.reset_at is None else [error.reset_at])], default=None)
 
 
