@@ -21,6 +21,8 @@ from onrecord.prompt.window.evicted import Evicted, Stayed
 from onrecord.prompt.window.gaps import DROPPED_HEAD
 from onrecord.prompt.window.planning import MOST_STRETCHES
 from onrecord.prompt.window.sizes import estimate
+from onrecord.session import refold
+from onrecord.session.codec import dumps_session
 from onrecord.session.session import Session
 from onrecord.testing import ScriptedModel, call, raises
 from onrecord.turn.result import TurnResult
@@ -188,6 +190,21 @@ async def test_what_has_left_is_no_more_among_the_units_of_a_look() -> None:
     assert looks == [ids[:1], ids[:3], [ids[0], *ids[2:5]], [ids[0], *ids[3:7]]]
 
 
+async def test_units_on_both_sides_of_what_has_left_leave_together() -> None:
+    """They are shown beside each other: one entry tells of them, and one notice stands for all."""
+    plan: Plan = lambda look: [1] if len(look.units) == 3 else [0, 1] if look.units[2:] else None  # noqa: E731
+    model = counting(*["answer " + LONG] * 3, tokens=99)
+    agent = Agent(model, features=[Window.by("mine", plan)])
+    session: Session | str | None = "s"
+    for _ in range(3):
+        result = await turn(agent, LONG, session=session)
+        session = result.session
+    assert [(body.start, body.upto) for body in bodies(result, Evicted)] == [(0, 3)]
+    notice, rest = spans(model.requests[2])
+    assert notice.startswith(f"{DROPPED_HEAD}: 3 messages and rounds left")
+    assert rest == (3, 5)
+
+
 def test_a_plan_is_a_function_with_a_name_of_its_own() -> None:
     """Which is said when it is declared."""
     for name in ("last", "two words", "", "a\nb", 3):
@@ -248,7 +265,10 @@ async def test_whatever_a_plan_names_the_promises_of_a_window_hold(
 async def test_whatever_a_plan_names_what_is_sent_is_well_formed(
     wire: Wired, window: Window, told: Sequence[Told]
 ) -> None:
-    """No result without its call, no call without its result, on the wires of all vendors; the question is there."""
+    """No result without its call, no call without its result, on the wires of all vendors; the question is there.
+
+    What the record tells makes the same session again.
+    """
     talk = Talk(wire, window)
     for number, each in enumerate(told):
         before = len(talk.model.requests)
@@ -258,3 +278,6 @@ async def test_whatever_a_plan_names_what_is_sent_is_well_formed(
             assert any(text.startswith(f"#{number} ") for text in words)
     for body in talk.model.bodies:
         RULES[wire.name](loads(body))
+    if isinstance(session := talk.session, Session):
+        again = refold(session.key, talk.entries, talk.agent.plan.folds, digest_key=session.digest_key)
+        assert dumps_session(again) == dumps_session(session)
