@@ -108,7 +108,10 @@ async def test_what_may_not_leave_is_told_by_name_and_stays() -> None:
 
 async def test_where_nothing_may_leave_that_is_told_and_last_results_stand_down() -> None:
     """As with every window: after two visits in a row that they kept from removing anything."""
-    plan: Plan = lambda look: [at for at, each in enumerate(look.units) if isinstance(each.unit, Round)][:1]  # noqa: E731
+
+    def plan(look: WindowLook) -> list[int]:
+        return [at for at, each in enumerate(look.units) if isinstance(each.unit, Round)][:1]
+
     model = counting(call("look"), *[call("find")] * 4, "done", tokens=99)
     agent = Agent(model, tools=tools("look", "find"), features=[Window.by("mine", plan)])
     result = await turn(agent, "now")
@@ -146,6 +149,19 @@ async def test_a_plan_that_raises_removes_nothing_and_is_not_asked_again_in_this
     assert (first.text, asked) == ("done", [0])
     await turn(agent, "now", session=first.session)
     assert asked == [0, 0]
+
+
+async def test_who_stops_the_program_is_not_a_plan_that_failed() -> None:
+    """It goes through."""
+
+    class Stopped(BaseException):
+        pass
+
+    def stops(look: WindowLook) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        await planned(stops)
 
 
 async def test_a_request_that_was_refused_as_too_long_is_asked_about_once_more() -> None:
@@ -192,14 +208,13 @@ async def test_what_has_left_is_no_more_among_the_units_of_a_look() -> None:
 
 async def test_units_on_both_sides_of_what_has_left_leave_together() -> None:
     """They are shown beside each other: one entry tells of them, and one notice stands for all."""
-    plan: Plan = lambda look: [1] if len(look.units) == 3 else [0, 1] if look.units[2:] else None  # noqa: E731
+    by_length = {1: [], 3: [1], 4: [0, 1]}
     model = counting(*["answer " + LONG] * 3, tokens=99)
-    agent = Agent(model, features=[Window.by("mine", plan)])
-    session: Session | str | None = "s"
-    for _ in range(3):
-        result = await turn(agent, LONG, session=session)
-        session = result.session
-    assert [(body.start, body.upto) for body in bodies(result, Evicted)] == [(0, 3)]
+    agent = Agent(model, features=[Window.by("mine", lambda look: by_length[len(look.units)])])
+    first = await turn(agent, LONG, session="s")
+    second = await turn(agent, LONG, session=first.session)
+    third = await turn(agent, LONG, session=second.session)
+    assert [(body.start, body.upto) for body in bodies(third, Evicted)] == [(0, 3)]
     notice, rest = spans(model.requests[2])
     assert notice.startswith(f"{DROPPED_HEAD}: 3 messages and rounds left")
     assert rest == (3, 5)
@@ -209,9 +224,9 @@ def test_a_plan_is_a_function_with_a_name_of_its_own() -> None:
     """Which is said when it is declared."""
     for name in ("last", "two words", "", "a\nb", 3):
         with pytest.raises(ConfigurationError, match="cannot be called"):
-            Window.by(name, lambda _: None)  # type: ignore[arg-type]
+            Window.by(name, lambda _: None)  # type: ignore[arg-type]  # a mistake
     with pytest.raises(ConfigurationError, match="a function of what is shown, not a int"):
-        Window.by("mine", 3)  # type: ignore[arg-type]
+        Window.by("mine", 3)  # type: ignore[arg-type]  # a mistake
     with pytest.raises(ConfigurationError, match="keep"):
         Window.by("mine", lambda _: None, keep=0)
 
