@@ -5,8 +5,9 @@ The names below are loaded on first use; importing the package runs nothing else
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from onrecord.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from onrecord.agent import Agent as Agent
@@ -94,15 +95,4 @@ _HOMES: dict[str, str] = {
 
 __all__ = tuple(sorted((*_HOMES, "__version__")))
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'onrecord' has no attribute {name!r}")
-    value: object = getattr(import_module(f"onrecord.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_HOMES))
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

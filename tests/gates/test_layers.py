@@ -11,7 +11,7 @@ from gates.report import ROOT
 pytestmark = pytest.mark.integration
 
 MODULES = (
-    "__main__", "agent", "cli/main", "conditions", "conversation/content", "declared", "declared_types",
+    "__main__", "agent", "cli/main", "conditions", "conversation/content", "declared", "declared_types", "lazy_names",
     "errors", "jsonio", "models/model", "net/transport",
     "flows/flow", "governance/rules", "honesty/commentary", "host/host", "mcp_bridge/mcp_tools",
     "memory/ports", "prompt/window",

@@ -6,8 +6,9 @@ that an agent with a rule loads no more than that.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from onrecord.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from onrecord.governance.approvals import CheckIn as CheckIn
@@ -52,15 +53,4 @@ _HOMES: dict[str, str] = {
 
 __all__ = tuple(sorted(_HOMES))
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'onrecord.governance' has no attribute {name!r}")
-    value: object = getattr(import_module(f"onrecord.governance.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_HOMES))
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

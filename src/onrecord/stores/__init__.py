@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from onrecord.lazy_names import lazy_names
 from onrecord.session.memory_store import MemoryStore
 from onrecord.stores.sqlite import SqliteStore
 from onrecord.stores.sqlite_codec import Cipher
@@ -15,15 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Cipher", "MemoryStore", "SqliteArtifacts", "SqliteShelf", "SqliteStore")
 
-_WHEN_ASKED = {
-    "SqliteArtifacts": "onrecord.stores.sqlite_artifacts",
-    "SqliteShelf": "onrecord.stores.sqlite_shelf",
-}
+_HOMES = {"SqliteArtifacts": "sqlite_artifacts", "SqliteShelf": "sqlite_shelf"}
 """What brings features with it, and is imported where one is asked for."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in _WHEN_ASKED:
-        raise AttributeError(f"module 'onrecord.stores' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_WHEN_ASKED[name]), name)
-    return found
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

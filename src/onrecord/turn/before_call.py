@@ -103,7 +103,10 @@ class _Walk:
                 if not self.passed or hook.slot < _CREDENTIALS:
                     continue
                 self.turn.resumed = self.turn.answer
-            got = await _one_before(self.turn, hook, self.call, self.where)
+            verdict = await _verdict_of(self.turn, hook, self.call)
+            if type(verdict) is Allow and verdict.value is UNSET and not verdict.why:
+                continue  # by far the most frequent
+            got = _ruled(self.turn, hook, self.call, self.where, verdict)
             if not isinstance(got, ToolCall):
                 return got
             self.rewritten = self.rewritten or (got is not self.call and hook.slot > _PERMISSION)
@@ -116,7 +119,7 @@ class _Walk:
             if self.kind == CHECKED and not self.passed:
                 self.passed = hook.mark == self.asker
                 continue
-            got = await _one_before(self.turn, hook, self.call, self.where)
+            got = _ruled(self.turn, hook, self.call, self.where, await _verdict_of(self.turn, hook, self.call))
             if isinstance(got, Asker):
                 return replace(got, place=f"{CHECKED}/{hook.mark}")
             if isinstance(got, Refused):
@@ -156,7 +159,7 @@ async def run_again(turn: Turn, call: ToolCall) -> Refused | None:
             refused = await _permitted_still(turn, hook, call, place_of(call))
         elif hook.slot >= _CREDENTIALS:
             turn.resumed = turn.answer
-            refused = await _one_before(turn, hook, call, place_of(call))
+            refused = _ruled(turn, hook, call, place_of(call), await _verdict_of(turn, hook, call))
         if isinstance(refused, Refused):
             return refused
         if isinstance(refused, Asker):
@@ -181,8 +184,8 @@ async def _verdict_of(turn: Turn, hook: Mounted, call: ToolCall) -> object:
         turn.resumed = None
 
 
-async def _one_before(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> ToolCall | Refused | Asker:
-    verdict = await _verdict_of(turn, hook, call)
+def _ruled(turn: Turn, hook: Mounted, call: ToolCall, where: str, verdict: object) -> ToolCall | Refused | Asker:
+    """The call as a verdict leaves it: the same one, one with other arguments, or none."""
     if isinstance(verdict, Allow):
         if verdict.value is UNSET:
             if verdict.why:
