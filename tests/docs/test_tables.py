@@ -37,8 +37,8 @@ OUTCOMES = {
     "stale-answer",
 }
 """Codes of lines, not of errors."""
-INSIDE = {"cli", "__main__", "sync", "subturn"}
-"""Modules without a page of their own: the command line is not imported, the others are behind `Agent`."""
+INSIDE = {"cli", "__main__", "sync", "subturn", "lazy_names"}
+"""Modules without a page of their own: the command line is not imported, the others are behind `Agent` and packages."""
 
 
 def rows(page: str, after: str) -> list[list[str]]:

@@ -237,6 +237,12 @@ def _window_budget() -> Made:
     return Made(features=(Window.summarize(10**6, model=Talker(replace(PLAIN, model="scribe"))),))
 
 
+def _window_by() -> Made:
+    from onrecord.prompt import Window
+
+    return Made(features=(Window.by("patient", lambda look: range(len(look.units) - 99)),))
+
+
 # ---- memory, skills, honesty, telemetry ------------------------------------------------------------------------------
 
 
@@ -330,6 +336,7 @@ IDLE: Mapping[str, Idle] = {
     "compaction": Idle(of=("prompt.window.compaction.Compaction",), make=_compaction),
     "window": Idle(of=("prompt.window.window.Window",), make=_window),
     "window, summing up": Idle(of=("prompt.window.window.Window",), make=_window_budget),
+    "window, by a plan": Idle(of=("prompt.window.window.Window",), make=_window_by),
     "memory": Idle(of=("memory.memory.Memory",), make=_memory),
     "retrieve": Idle(of=("memory.retrieve.Retrieve",), make=_retrieve),
     "skills": Idle(

@@ -112,7 +112,7 @@ async def test_what_a_feature_says_that_it_adds_is_there(idle: Idle) -> None:
 
 async def test_all_idle_features_together_change_nothing_either() -> None:
     """Those that add nothing, and of those that exclude each other one."""
-    alone = {"compaction", "window, summing up", "artifacts, spending"}
+    alone = {"compaction", "window, summing up", "window, by a plan", "artifacts, spending"}
     many = [idle.make() for name, idle in IDLE.items() if idle.adds == Adds() and name not in alone]
     plain, all_of_them = await bare(), await played(*many, model=Talker(PLAIN), inputs=QUIET)
     assert len(many) > 15

@@ -96,6 +96,7 @@ INTERFERING: Mapping[str, Callable[[], Feature]] = {
     "stop": lambda: _stopping(wrap_up=False),
     "stop and wrap up": lambda: _stopping(wrap_up=True),
     "window of one": lambda: Window.last(1, keep_last_tool_results=0),
+    "window that wants all to leave": lambda: Window.by("greedy", lambda look: range(len(look.units))),
     "procedure": _procedure,
 }
 """None of these leaves the talk its course, so the promises about what comes in it do not apply."""

@@ -19,6 +19,7 @@ from onrecord.prompt.model_choice import Choice, Choose
 from onrecord.prompt.prompt_budget import PromptBudget
 from onrecord.prompt.thinking import Thinking
 from onrecord.prompt.window.compaction import Compaction
+from onrecord.prompt.window.own_plan import WindowLook, WindowUnit
 from onrecord.prompt.window.window import Window
 
 __all__ = (
@@ -39,4 +40,6 @@ __all__ = (
     "Thinking",
     "Wants",
     "Window",
+    "WindowLook",
+    "WindowUnit",
 )

@@ -26,7 +26,8 @@ class Kept(Struct, frozen=True, gc=False, kw_only=True):
 
     ``why`` is one of ``current-request``, ``system-envelope``, ``pending-check-in``, ``paused-tool``,
     ``unresolved-tool-call``, ``last-tool-result``, what a feature gave in `View.pins`, ``inside-keep-window``,
-    ``only-existing-summary``, ``summarizer-failed``, ``replacement-not-smaller`` and ``unmeasured``.
+    ``only-existing-summary``, ``summarizer-failed``, ``replacement-not-smaller`` and ``unmeasured``. Of what a plan of
+    the application names: ``not-shown``, ``too-many-stretches``, and ``plan-failed`` where the plan is none.
     """
 
     why: str
@@ -47,7 +48,7 @@ class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
     tools whose last results stayed (``stood_down``: none were asked for). ``measured`` and ``cap`` are tokens,
     ``model`` wrote the summary, ``round`` is the number of the request. ``why`` is the code with which the model had
     refused a longer one, where it did. ``noticed``: a notice stands in the gap, with
-    names of tools or without.
+    names of tools or without. ``asked``: which request of its turn a plan of the application was asked about.
     """
 
     how: How
@@ -71,12 +72,14 @@ class Evicted(Body, frozen=True, gc=False, kw_only=True, tag="context.evicted"):
     round: int = 0
     noticed: Literal["", "plain", "named"] = ""
     stood_down: bool = False
+    asked: str = ""
 
 
 class Stayed(Body, frozen=True, gc=False, kw_only=True, tag="window.stayed"):
     """A `Window` wanted room, and nothing left: ``kept`` says who refused, in order. Other fields as in `Evicted`.
 
-    ``error`` is the code of a summary's call that failed, or ``empty``. ``unfit`` names the stretch whose summary was
+    ``error`` is the code of a summary's call that failed, or ``empty``; of a plan of the application, what it raised
+    and where, never what it said. ``unfit`` names the stretch whose summary was
     not smaller than itself; ``skipped``: the same stretch again, so no call was made.
     """
 
@@ -89,6 +92,7 @@ class Stayed(Body, frozen=True, gc=False, kw_only=True, tag="window.stayed"):
     unfit: str = ""
     skipped: bool = False
     stood_down: bool = False
+    asked: str = ""
 
 
 class Pressure(Body, frozen=True, gc=False, kw_only=True, tag="context.budget_pressure"):

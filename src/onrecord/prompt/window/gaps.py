@@ -17,7 +17,7 @@ from onrecord.record.kinds import HistoryChanged, ModelReplied
 
 __all__ = (
     "COMPACTED_HEAD", "DROPPED_HEAD", "WINDOWED", "WINDOW_PLACE", "Gap", "Measure", "Windowed", "WindowedFold",
-    "absorbed", "as_message", "notice", "safe_names", "summary",
+    "about", "absorbed", "as_message", "notice", "safe_names", "summary",
 )  # fmt: skip
 
 WINDOW_PLACE = "main/window"
@@ -60,7 +60,8 @@ class Windowed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``counts``: some provider has reported usage in this session; ``told``: that it stopped is on the record.
     ``visits`` counts those in a row that removed nothing and pinned a last result. ``said`` is the latest summary,
-    ``failed`` the turn in which a summary failed, ``unfit`` the stretch whose summary was not smaller.
+    ``failed`` the turn in which a summary or a plan failed, ``unfit`` the stretch whose summary was not smaller;
+    ``asked`` is the latest request about which a plan of the application has decided.
     """
 
     gaps: tuple[Gap, ...] = ()
@@ -71,6 +72,7 @@ class Windowed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     said: str = ""
     failed: str = ""
     unfit: str = ""
+    asked: str = ""
 
 
 class WindowedFold:
@@ -103,17 +105,26 @@ def _applied(state: Windowed, body: Body, entry: Entry) -> Windowed:
             return replace(state, said=body.round.text.strip())
         return state if body.purpose == "consult" else _measured(state, body)
     if isinstance(body, Evicted) and body.by:
-        return replace(state, gaps=_with_gap(state, body), measured=None, visits=0, unfit="", said="")
+        return replace(
+            state, gaps=_with_gap(state, body), measured=None, visits=0, unfit="", said="",
+            asked=about(entry.turn, body.asked),
+        )  # fmt: skip
     if isinstance(body, Stayed):
         kept = {each.why for each in body.kept}
         stuck = "last-tool-result" in kept
         return replace(
             state, measured=None, visits=state.visits + 1 if stuck else 0, unfit=body.unfit or state.unfit, said="",
             failed=entry.turn if body.error else state.failed, told=state.told or "unmeasured" in kept,
+            asked=about(entry.turn, body.asked),
         )  # fmt: skip
     if isinstance(body, HistoryChanged) and body.op in {"edit", "remove"}:
         return Windowed(counts=state.counts)  # what was taken out by hand does not live on in a summary
     return state
+
+
+def about(turn: str, asked: str) -> str:
+    """A request of this turn, as `Windowed.asked` names it; empty where no plan was asked."""
+    return f"{turn}/{asked}" if asked else ""
 
 
 def _measured(state: Windowed, body: ModelReplied) -> Windowed:

@@ -16,7 +16,10 @@ from onrecord.prompt.window.evicted import Kept
 from onrecord.prompt.window.gaps import Gap
 from onrecord.prompt.window.outline import Outline, reason_to_stay
 
-__all__ = ("MOST_TOLD", "Planned", "Space", "pinned_results", "plan_removal")
+__all__ = ("MOST_STRETCHES", "MOST_TOLD", "Planned", "Space", "pinned_results", "plan_removal", "why_it_stays")
+
+MOST_STRETCHES = 50
+"""How many stretches one request may remove: what stays may lie between very many of them."""
 
 MOST_TOLD = 20
 """How many refusals one entry tells; a conversation may hold very many units that stay."""
@@ -68,6 +71,11 @@ class Planned(Struct, frozen=True):
     refusals: tuple[Kept, ...]
 
 
+def why_it_stays(units: Log[Unit], place: int, request: int, held: Mapping[int, str]) -> str:
+    """The first reason for which this unit may not leave, or none; whatever its place among the newest."""
+    return "current-request" if place == request else reason_to_stay(units[place]) or held.get(place, "")
+
+
 def plan_removal(
     units: Log[Unit], outline: Outline, space: Space, keep: int, request: int, held: Mapping[int, str],
     since: int = 0,
@@ -81,7 +89,7 @@ def plan_removal(
     window, refusals = space.newest(keep), list[Kept]()
 
     def refused(place: int) -> bool:
-        why = "current-request" if place == request else reason_to_stay(units[place]) or held.get(place, "")
+        why = why_it_stays(units, place, request, held)
         if why and len(refusals) < MOST_TOLD:
             refusals.append(Kept(why=why, unit=units[place].id))
         return bool(why)

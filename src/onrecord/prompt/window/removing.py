@@ -24,7 +24,7 @@ from onrecord.turn.contained import failed_call
 from onrecord.turn.turn import Turn
 from onrecord.turn.warm import digest_ahead
 
-__all__ = ("Asked", "make_room", "shown", "standing")
+__all__ = ("Asked", "Visit", "dropped", "held_in", "make_room", "shown", "standing", "visit_of")
 
 _BEFORE_IT_RUNS = ("before/", "checked/")
 """How places begin where a call waits that has not run (`onrecord.turn.before_call`)."""
@@ -88,8 +88,8 @@ async def _musts(turn: Turn, request: Request) -> set[int]:
 # ---- making room -----------------------------------------------------------------------------------------------------
 
 
-class _Visit(Struct, frozen=True, kw_only=True):
-    """One time that a window wants room: all that it decides by."""
+class Visit(Struct, frozen=True, kw_only=True):
+    """One time that a window wants room: all that it decides by. ``about``: see `Evicted.asked`."""
 
     turn: Turn
     units: Log[Unit]
@@ -101,6 +101,7 @@ class _Visit(Struct, frozen=True, kw_only=True):
     pins: dict[int, str]
     stands_down: bool
     measured: int
+    about: str = ""
 
     def units_of(self, start: int, stop: int) -> Iterator[tuple[int, Unit]]:
         """What is shown of a stretch, with places."""
@@ -117,14 +118,14 @@ class _Visit(Struct, frozen=True, kw_only=True):
             held=len(self.gaps), tools=self.tools(start, stop), kept=kept, pinned=tuple(self.pins.values()),
             measured=self.measured, cap=self.asked.tokens, round=self.turn.number, stood_down=self.stands_down,
             model="" if self.asked.model is None else self.asked.model.card.name,
-            why="" if self.turn.refused is None else self.turn.refused[1].code,
+            why="" if self.turn.refused is None else self.turn.refused[1].code, asked=self.about,
         )  # fmt: skip
 
     def stayed(self, kept: tuple[Kept, ...]) -> Stayed:
         """The entry of a visit that removed nothing."""
         return Stayed(
             by=self.asked.by, kept=kept, pinned=tuple(self.pins.values()), measured=self.measured,
-            cap=self.asked.tokens, stood_down=self.stands_down,
+            cap=self.asked.tokens, stood_down=self.stands_down, asked=self.about,
         )  # fmt: skip
 
     def tools(self, start: int, stop: int) -> tuple[str, ...]:
@@ -162,8 +163,8 @@ async def make_room(
     ``since`` is up to where this request has removed already: what stays before it is not asked again, and that
     nothing more may leave is not told. The second value is how far that is now; 0 where nothing left.
     """
-    visit = await _visit(turn, request, gaps, asked)
-    held = await _held(visit, request)
+    visit = await visit_of(turn, request, gaps, asked)
+    held = await held_in(visit, request)
     plan = plan_removal(visit.units, visit.outline, visit.space, asked.keep, visit.request, held, since)
     body: Evicted | Stayed
     if plan.start == plan.stop:
@@ -171,7 +172,7 @@ async def make_room(
         more = (Kept(why="only-existing-summary"),) if only else ()
         body = visit.stayed((*plan.refusals, *more))
     elif asked.model is None:
-        body = _dropped(visit, plan)
+        body = dropped(visit, plan)
     else:
         body = await _summarised(visit, plan, asked.model)
     if isinstance(body, Stayed) and since:
@@ -182,7 +183,8 @@ async def make_room(
     return await standing(turn, request, turn.state(WINDOWED).gaps), body.upto if isinstance(body, Evicted) else 0
 
 
-async def _visit(turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked) -> _Visit:
+async def visit_of(turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked) -> Visit:
+    """What there is to decide by."""
     units, state = request.conversation.units, turn.state(WINDOWED)
     outline = await outline_of(units)
     await digest_ahead(turn, units)
@@ -191,14 +193,14 @@ async def _visit(turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Ask
     current = -1 if current is None else current
     stands_down = state.visits >= 2
     limit = 0 if stands_down else asked.pins
-    return _Visit(
+    return Visit(
         turn=turn, units=units, outline=outline, gaps=gaps, space=space, asked=asked, request=current,
         pins=pinned_results(units, outline, space, asked.keep, limit, current) if limit else {},
         stands_down=stands_down, measured=0 if state.measured is None else state.measured.input_tokens,
     )  # fmt: skip
 
 
-async def _held(visit: _Visit, request: Request) -> dict[int, str]:
+async def held_in(visit: Visit, request: Request) -> dict[int, str]:
     """Places that stay for reasons outside of their units: a waiting turn's message, last results, pins of features."""
     units, outline, size = visit.units, visit.outline, visit.space.size
     held = dict[int, str]()
@@ -216,7 +218,7 @@ async def _held(visit: _Visit, request: Request) -> dict[int, str]:
     return held
 
 
-def _dropped(visit: _Visit, plan: Planned) -> Evicted | Stayed:
+def dropped(visit: Visit, plan: Planned) -> Evicted | Stayed:
     """The removal, with a notice if that is smaller; or none, where it would leave a window without a head."""
     body = visit.evicted(plan.start, plan.stop, plan.refusals)
     for body_with in (replace(body, noticed="named"), replace(body, noticed="plain")):
@@ -235,7 +237,7 @@ def _dropped(visit: _Visit, plan: Planned) -> Evicted | Stayed:
     return visit.stayed((*plan.refusals, Kept(why="replacement-not-smaller", unit=body.first)))
 
 
-async def _summarised(visit: _Visit, plan: Planned, model: Model) -> Evicted | Stayed:
+async def _summarised(visit: Visit, plan: Planned, model: Model) -> Evicted | Stayed:
     """The removal with a summary in its place; or why there is none."""
     body = visit.evicted(plan.start, plan.stop, plan.refusals)
     unfit = f"{body.start}-{body.upto}:{body.digest}"

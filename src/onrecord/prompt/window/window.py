@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,8 +13,9 @@ from onrecord.models.model import Model
 from onrecord.models.names import as_model, check_model
 from onrecord.models.request import Request, Span
 from onrecord.prompt.window.evicted import Evicted, Kept, Pressure, Stayed
-from onrecord.prompt.window.gaps import WINDOW_PLACE, WINDOWED, Windowed
-from onrecord.prompt.window.planning import Space
+from onrecord.prompt.window.gaps import WINDOW_PLACE, WINDOWED, Gap, Windowed, safe_names
+from onrecord.prompt.window.own_plan import WindowPlan, by_plan
+from onrecord.prompt.window.planning import MOST_STRETCHES, Space
 from onrecord.prompt.window.removing import Asked, make_room, shown, standing
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import SLOTS, Hooks
@@ -22,14 +23,16 @@ from onrecord.turn.turn import Turn
 
 __all__ = ("Window",)
 
-Strategy = Literal["last", "budget", "summarize"]
+Strategy = Literal["last", "budget", "summarize", "by"]
 
-MOST_STRETCHES = 50
-"""How many stretches one request may remove: what stays may lie between very many of them."""
+TAKEN = frozenset(get_args(Strategy))
+"""What a plan of the application cannot be called."""
 
 
 class Window(Struct, frozen=True, kw_only=True, metaclass=Declared):
-    """Shows the newest part of a long conversation. Make one with `Window.last`, `Window.budget`, `Window.summarize`.
+    """Shows the newest part of a long conversation.
+
+    Make one with `Window.last`, `Window.budget` or `Window.summarize`; with `Window.by` the application decides.
 
     A *unit* is a message, or a round with all its results, so a call and its result are never parted. The newest
     ``keep`` units stay. So do, by name: the message that the turn is about (``current-request``), instructions of the
@@ -56,6 +59,8 @@ class Window(Struct, frozen=True, kw_only=True, metaclass=Declared):
     model: Model | str | None = None
     slack: int = 0
     keep_last_tool_results: int | Literal[False] = 2
+    called: str = ""
+    plan: WindowPlan | None = None
 
     @classmethod
     @declared
@@ -91,14 +96,31 @@ class Window(Struct, frozen=True, kw_only=True, metaclass=Declared):
             strategy="summarize", keep=keep, tokens=tokens, model=model, keep_last_tool_results=keep_last_tool_results
         )
 
+    @classmethod
+    @declared
+    def by(
+        cls, name: str, plan: WindowPlan, *, keep: int = 1, keep_last_tool_results: int | Literal[False] = 2
+    ) -> Window:  # fmt: skip
+        """Goes by a plan of the application, which the record knows as ``window.{name}``.
+
+        ``plan(look)`` is asked once for each request and gives the places of the units that leave, as `WindowLook`
+        counts them; None for none. It may be async. It chooses, and the window removes as ever: who must stay stays and
+        is told by name, as do the newest ``keep``; units beside each other leave together, with a notice if that is
+        smaller. Nothing comes back. A plan that raises removes nothing: that is told (``plan-failed``), and it is asked
+        again in the next turn.
+        """
+        return cls(strategy="by", keep=keep, called=name, plan=plan, keep_last_tool_results=keep_last_tool_results)
+
     def __post_init__(self) -> None:
         check_count("Window", "keep", self.keep)
         check_count("Window", "slack", self.slack, 0)
         if self.keep_last_tool_results is not False:
             check_count("Window", "keep_last_tool_results", self.keep_last_tool_results, 0)
-        if self.strategy not in {"last", "budget", "summarize"}:
+        if self.strategy not in TAKEN:
             raise ConfigurationError(f"there is no window {self.strategy!r}", hint="Window.last(12)")
-        if self.strategy == "last":
+        if self.strategy == "by":
+            self._check_plan()
+        if self.strategy in {"last", "by"}:
             return
         check_count("Window", "tokens", self.tokens)
         if self.strategy == "summarize":
@@ -106,6 +128,19 @@ class Window(Struct, frozen=True, kw_only=True, metaclass=Declared):
                 "Window.summarize", self.model,
                 hint="give a small one: Window.summarize(100_000, model='anthropic:claude-haiku-4-5')",
             )  # fmt: skip
+
+    def _check_plan(self) -> None:
+        if not callable(self.plan):
+            raise ConfigurationError(
+                f"the plan of Window.by is a function of what is shown, not a {type(self.plan).__name__}",
+                hint="def plan(look): return range(len(look.units) - 12)",
+            )
+        name: object = self.called
+        if not isinstance(name, str) or safe_names((name,)) != (name,) or name in TAKEN:
+            raise ConfigurationError(
+                f"Window.by cannot be called {name!r}",
+                hint="a name of letters, digits, '_' and '-' that no other window has, such as 'no-small-talk'",
+            )
 
     @property
     def name(self) -> str:
@@ -120,14 +155,14 @@ class Window(Struct, frozen=True, kw_only=True, metaclass=Declared):
                 hint="give a smaller one; Compaction takes the turn's own",
             )
         asked = Asked(
-            by=f"window.{self.strategy}", keep=self.keep, pins=int(self.keep_last_tool_results), tokens=self.tokens,
-            model=model,
+            by=f"window.{self.called or self.strategy}", keep=self.keep, pins=int(self.keep_last_tool_results),
+            tokens=self.tokens, model=model,
         )  # fmt: skip
 
         async def shows(turn: Turn, request: Request) -> Request:
             return await self._windowed(turn, request, asked)
 
-        about: dict[str, Any] = {"strategy": self.strategy, "keep": self.keep}
+        about: dict[str, Any] = {"strategy": self.called or self.strategy, "keep": self.keep}
         about |= {"tokens": self.tokens} if self.tokens else {}
         about |= {"slack": self.slack} if self.slack else {}
         about |= {"model": model.card.name} if model is not None else {}
@@ -143,10 +178,16 @@ class Window(Struct, frozen=True, kw_only=True, metaclass=Declared):
         if request.view.spans != (Span(0, size),):
             return request  # what is shown was chosen already
         gaps = await standing(turn, request, turn.state(WINDOWED).gaps)
-        since, more, too_long = 0, False, turn.refused is not None
-        # A paused round may only be asked about: then nothing goes out.
-        visits = range(MOST_STRETCHES if turn.working.open is None else 0)
-        for _ in visits:
+        if turn.working.open is None:  # else a paused round is asked about, and nothing goes out
+            gaps = await self._roomier(turn, request, gaps, asked)
+        return replace(request, view=await shown(turn, request, gaps)) if gaps else request
+
+    async def _roomier(self, turn: Turn, request: Request, gaps: tuple[Gap, ...], asked: Asked) -> tuple[Gap, ...]:
+        """The gaps once room is made, where it is wanted."""
+        if self.plan is not None:
+            return await by_plan(turn, request, gaps, asked, self.plan)
+        size, since, more, too_long = len(request.conversation.units), 0, False, turn.refused is not None
+        for _ in range(MOST_STRETCHES):
             if not more and not self._wants_room(turn, turn.state(WINDOWED), Space.of(size, gaps), too_long=too_long):
                 break
             gaps, since = await make_room(turn, request, gaps, asked, since=since)
@@ -154,7 +195,7 @@ class Window(Struct, frozen=True, kw_only=True, metaclass=Declared):
                 break
             # Nobody counted how much is enough, so all goes that may; but a summary of each stretch is paid.
             more, too_long = self.strategy == "budget", too_long and self.strategy == "last"
-        return replace(request, view=await shown(turn, request, gaps)) if gaps else request
+        return gaps
 
     def _wants_room(self, turn: Turn, state: Windowed, space: Space, *, too_long: bool) -> bool:
         """Whether too much is shown. Unmeasurable where that is to be counted, and nobody counts."""
