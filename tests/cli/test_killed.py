@@ -271,6 +271,7 @@ def test_a_question_of_a_killed_chat_is_answered_in_a_new_one(folder: Path) -> N
         person.sees("answer> ")
         person.types("yes, a quiet one")
         person.sees("I read: booked Porto")
+        person.sees("> ")  # what is shown may not be stored yet; the next prompt comes when it is
         person.process.kill()
         person.leaves()
     session = stored(folder / "t.db")
