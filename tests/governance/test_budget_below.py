@@ -94,6 +94,20 @@ async def test_what_a_stopped_sub_agent_said_is_a_part_of_an_answer() -> None:
     assert (returned.status, "Half." in str(returned.result)) == ("partial", True)
 
 
+@pytest.mark.parametrize("then", ["stop", "fail"])
+async def test_a_paid_answer_of_a_sub_agent_is_always_delivered(then: Any) -> None:
+    """It is over the limit with it, but nothing more is asked for: the call has returned, and its parent ends."""
+    agent = boss(helper("Half and half."), ask("go", of="helper"), turn=Limit(tokens=200), then=then)
+    if then == "stop":
+        result = await turn(agent)
+    else:
+        with pytest.raises(LimitReached) as failed:
+            await turn(agent)
+        result = failed.value.result
+    (returned,) = bodies(result, ToolReturned)
+    assert (returned.status, "Half and half." in str(returned.result)) == ("returned", True)
+
+
 @pytest.mark.parametrize("several", [2, 3])
 async def test_sub_agents_side_by_side_share_the_limit(several: int) -> None:
     """Each may end the call that it has begun, and no more: the limit is passed by one call for each at most."""

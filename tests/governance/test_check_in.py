@@ -149,6 +149,20 @@ async def test_the_evidence_shows_where_a_call_comes_from() -> None:
     assert detail["trail"] == {"round": 2, "calls": [{"tool": "look", "ok": True}]}
 
 
+async def test_the_evidence_is_that_of_this_turn_and_of_what_stood_last_before_the_call() -> None:
+    """Not what was said in the turn before, and twelve texts at most; what failed is told as that."""
+    model = ScriptedModel("Yes?", [call("look")], [call("pay", euros=8)])
+    agent: Agent[Any, Any] = Agent(
+        model, tools=[tool("look", lambda *_: 1 / 0), tool("see"), paying(NeedsCheckIn(), [])],
+        instructions=" ".join(f"Rule {n}." for n in range(20)),
+    )  # fmt: skip
+    before = await turn(agent, "An old matter.")
+    detail: Any = open_question(await turn(agent, "Pay the plumber.", session=before.session)).detail
+    read = [one["text"] for one in detail["read"]]
+    assert read == [*(f"Rule {n}." for n in range(9, 20)), "Pay the plumber."]
+    assert detail["trail"]["calls"] == [{"tool": "look", "ok": False}]
+
+
 async def test_the_drivers_of_a_call_may_be_scored_by_the_application() -> None:
     """By meaning, say; one that fails leaves the call itself, and one beside other evidence is refused."""
 

@@ -9,14 +9,14 @@ from typing import Any, Literal
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.conversation.inputs import Answered, AskField
+from onrecord.conversation.inputs import Answered, AskField, Woke, expiry_key
 from onrecord.errors import ConfigurationError, UsageError
 from onrecord.governance import ask_fields, ask_human, request_input
 from onrecord.governance.rules import after_tool
 from onrecord.jsonio import loads
 from onrecord.record.kinds import TurnPaused
 from onrecord.session import pack, unpack
-from onrecord.testing import ScriptedModel, call
+from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.turn.moments import Allow, Returned
 from onrecord.turn.turn import Turn
@@ -186,6 +186,17 @@ async def test_a_collection_may_be_declined() -> None:
     assert results(done) == [("trip", "failed")]
 
 
+async def test_a_collection_that_nobody_answers_is_declined_by_the_clock() -> None:
+    """The model reads why, since nobody left a note."""
+    effects = FakeEffects()
+    model = ScriptedModel([call("trip")], "Then not.")
+    agent: Agent[Any, Any] = Agent(model, tools=[collecting([], A, expires_s=60)])
+    paused = await turn(agent, effects=effects)
+    effects.advance(hours=1)
+    await turn(agent, Woke(expiry_key(open_question(paused))), session=paused.session, effects=effects)
+    assert value(model) == {"status": "input_declined", "request": "trip", "note": "nobody answered in time"}
+
+
 async def test_a_message_is_the_value_of_the_only_text_that_is_missing() -> None:
     """Where messages answer; one that fits nothing asks again."""
     model = ScriptedModel([call("trip")], "Booked.")
@@ -248,12 +259,13 @@ async def test_a_message_that_fits_no_field_is_told_why_and_how_often() -> None:
 
 
 async def test_a_message_that_could_mean_several_fields_is_refused_for_none() -> None:
-    """Nobody can say which of them it does not fit."""
+    """Nobody can say which of them it fits, or does not fit."""
     fields = [AskField(name, schema={"type": "string", "format": "zone"}) for name in ("from", "to")]
     agent: Agent[Any, Any] = Agent(ScriptedModel([call("trip")]), tools=[collecting([], *fields, on_message="answer")])
     paused = await turn(agent)
-    again = await turn(agent, "PST", session=paused.session)
-    assert open_question(again).detail == open_question(paused).detail
+    for said in ("PST", "Europe/Lisbon"):
+        again = await turn(agent, said, session=paused.session)
+        assert open_question(again).detail == open_question(paused).detail
 
 
 @dataclass

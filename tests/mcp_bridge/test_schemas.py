@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onrecord.agent import Agent
 from onrecord.jsonio import dumps
 from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.listing import RESERVED, Wanted, listing_of
 from onrecord.mcp_bridge.schemas import Refused, fit_schema
+from onrecord.testing import ScriptedModel
 
 pytestmark = pytest.mark.unit
 
@@ -247,9 +249,13 @@ def test_the_reserved_names_are_those_of_the_library() -> None:
     """The list cannot go stale."""
     from onrecord.governance.collect import ask_human
     from onrecord.honesty.trace_tools import TOOLS
-    from onrecord.skills import skill_tools
+    from onrecord.prompt.artifacts import Artifacts
+    from onrecord.skills.skill_files import READ_SKILL_FILE
+    from onrecord.skills.skill_tools import NAMES
 
-    assert {ask_human().id, skill_tools.READ_SKILL, skill_tools.LIST_SKILLS, skill_tools.SKIP_STEP, *TOOLS} <= RESERVED
+    agent: Agent[Any, Any] = Agent(ScriptedModel(), features=[Artifacts(present=True)])
+    presented = set(agent.plan.tools)
+    assert {ask_human().id, *NAMES, READ_SKILL_FILE, *presented, *TOOLS} <= RESERVED
 
 
 def test_allowed_and_denied_names_are_the_servers_own() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -96,10 +96,12 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
 
     async def _ask(self, turn: Turn, call: ToolCall) -> Allow[Any] | Ask:
         tool = turn.tools.get(call.name)
-        for trait in () if tool is None else tool.traits:
+        if tool is None:
+            return ALLOW
+        for trait in tool.traits:
             if isinstance(trait, NeedsCheckIn) and await trait.trips(turn, call.args):
                 text = trait.question or f"Run {call.name}?"
-                detail = self._shown(turn, cast(Tool, tool), call)
+                detail = self._shown(turn, tool, call)
                 if trait.screen:
                     detail = {**detail, "screen": trait.screen}
                 return Ask(text, detail=detail, audience=self.audience, expires_s=self.expires_s)
@@ -107,21 +109,16 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
 
     def _shown(self, turn: Turn, tool: Tool, call: ToolCall) -> Mapping[str, Json]:
         """What the person is shown. Evidence that cannot be made or kept leaves the call itself."""
+        least = minimal_evidence(tool, call)
         try:
             if callable(self.evidence):
-                made: object = self.evidence(turn, call)
-                return (
-                    {**minimal_evidence(tool, call), "more": cast(Json, made)}
-                    if is_json(made)
-                    else minimal_evidence(tool, call)
-                )
-            if self.evidence == "minimal":
-                return minimal_evidence(tool, call)
-            return standard_evidence(turn, tool, call, self.scorer)
+                made = self.evidence(turn, call)
+                return {**least, "more": made} if is_json(made) else least
+            return least if self.evidence == "minimal" else standard_evidence(turn, tool, call, self.scorer)
         except BaseException as error:
             if ends_take(error):
                 raise
-            return minimal_evidence(tool, call)
+            return least
 
 
 def _check_needed(tools: Mapping[str, Tool], has_toolsets: object) -> None:

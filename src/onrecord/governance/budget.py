@@ -141,22 +141,13 @@ class Budget(_Limits, frozen=True, kw_only=True):
             raise LimitReached(
                 f"the turn used up its {turn.spec.rounds} rounds", hint="give the agent more rounds, or fewer steps"
             )
-        why = self._over(turn)
-        if why and (self.then == "fail" or request.purpose == "judge"):
-            raise LimitReached(why, hint=LIMIT_HINT)
-        if why:
-            return Stop(why)
-        if told := self._without_price(request.model.card):
-            raise FeatureFailed(self.name, "request", told, hint=PRICE_HINT)
-        return request
+        return self._ended(self._over(turn), request) or request
 
     async def after_reply(self, turn: Turn, held: Round) -> Round:
         """The calls that a reply asks for are not run when nothing may be asked after them."""
         why = self._over(turn)
-        if why and any(call.status == "asked" for call in held.calls):
-            if self.then == "fail":
-                raise LimitReached(why, hint=LIMIT_HINT)
-            turn.stop(Stop(why))
+        if _asks(held) and (stop := self._ended(why, held)) is not None:
+            turn.stop(stop)
         return held
 
     async def at_the_end(self, turn: Turn) -> None:
@@ -165,10 +156,13 @@ class Budget(_Limits, frozen=True, kw_only=True):
 
     def guard(self, turn: Turn, child: Turn, seen: Request | Round) -> Stop | None:
         """What a sub-agent may still do, with what all of them have spent by now and the record does not say yet."""
-        if self.then == "warn" or (isinstance(seen, Round) and all(call.status != "asked" for call in seen.calls)):
+        if self.then == "warn" or not _asks(seen):
             return None
         self._add_up(turn)
-        why = next((_told(*hit) for hit in self._crossed(turn, self._spent_below(turn))), "")
+        return self._ended(next((_told(*hit) for hit in self._crossed(turn, self._spent_below(turn))), ""), seen)
+
+    def _ended(self, why: str, seen: Request | Round) -> Stop | None:
+        """How a turn that asks for more ends, if ``why`` says which limit is crossed. Who wants a judgement reads no Stop."""
         if why and (self.then == "fail" or (isinstance(seen, Request) and seen.purpose == "judge")):
             raise LimitReached(why, hint=LIMIT_HINT)
         if why:
@@ -232,6 +226,11 @@ class Budget(_Limits, frozen=True, kw_only=True):
         if self.prices.of(card.provider, card.model) is not None:
             return ""
         return f"model {card.name!r} has no price, so a limit in dollars would not hold"
+
+
+def _asks(seen: Request | Round) -> bool:
+    """Whether more is to be done: a model is asked, or tools are."""
+    return isinstance(seen, Request) or any(call.status == "asked" for call in seen.calls)
 
 
 def _told(per: Per, what: What, most: float, actual: float) -> str:

@@ -111,10 +111,9 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
     raises, denies. A tool that a role cannot use whatever its arguments is not in the request either, unless
     ``hides=False``; one that the model names all the same is not run. Without ``roles`` every tool may be used that no
     policy and no check denies. What a director does itself, an action of a flow, is decided about like any call;
-    ``actions`` are their names, which are no tools of the agent. A
-    warning is logged for a tool of a feature, such as ``read_skill``, that no role may use: the feature would be there
-    and do nothing. ConfigurationError for what would decide nothing, and
-    for names of roles and tools that are none.
+    ``actions`` are their names, which are no tools of the agent. A warning is logged for a tool of a feature, such as
+    ``read_skill``, that no role may use: the feature would be there and do nothing. ConfigurationError for what would
+    decide nothing, and for names of roles and tools that are none.
     """
 
     roles: Mapping[str, Collection[str]] = {}
@@ -163,8 +162,9 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
         if self.roles and not _is_among(tool, self.roles.get(role, ())):
             return False
         for policy in self.policies:
-            if policy.is_about(tool, role) and (policy.then in ("allow", "ask") or not policy.args):
-                return policy.then in ("allow", "ask")
+            lets = policy.then in ("allow", "ask")
+            if policy.is_about(tool, role) and (lets or not policy.args):
+                return lets
         return True
 
     def hooks(self, spec: AgentSpec) -> Hooks:
@@ -188,13 +188,14 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
         named += [(f"policy {policy.name!r}", one) for policy in self.policies for one in policy.tools]
         for owner, pattern in named:
             if not any(_is_among(known, (pattern,)) for known in (*tools, *self.actions)):
+                there = (
+                    f"its tools are {', '.join(tools) or 'none'}; those of a feature are there when it is mounted; "
+                    "actions of flows go into actions="
+                )
                 near = get_close_matches(pattern, tools, 1)
                 raise ConfigurationError(
                     f"{owner} names {pattern!r}, which is no tool of this agent",
-                    hint=f"did you mean {near[0]!r}?"
-                    if near
-                    else f"its tools are {', '.join(tools) or 'none'}; those "
-                    "of a feature are there when it is mounted; actions of flows go into actions=",
+                    hint=f"did you mean {near[0]!r}?" if near else there,
                 )
 
     async def _hide(self, turn: Turn, request: Request) -> Request:
@@ -214,10 +215,8 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
             return _failed("role", error)
         if not isinstance(role, str) or (self.roles and role not in self.roles):
             given = f"{role[:40]!r}" if isinstance(role, str) else f"a {type(role).__name__}"
-            about = (
-                f"role= gave {given}; the roles are {', '.join(self.roles)}" if self.roles else f"role= gave {given}"
-            )
-            return _denied("nobody is known to act in this turn", "role", about=about)
+            there = f"; the roles are {', '.join(self.roles)}" if self.roles else ""
+            return _denied("nobody is known to act in this turn", "role", about=f"role= gave {given}{there}")
         return role
 
     async def _decide(self, turn: Turn, call: ToolCall) -> Verdict:

@@ -15,10 +15,13 @@ from onrecord.honesty.sentences import (
     answer_text,
     brief_of,
     call_text,
+    context_words,
     input_text,
+    place_of,
     replied_by,
     reply_text,
     result_text,
+    took_ms,
 )
 from onrecord.record import kinds
 
@@ -38,9 +41,7 @@ def _prompt(body: Any, words: Words) -> str:
 
 
 def _took(body: Any, words: Words) -> str:
-    if body.started_at is None or body.ended_at is None:
-        return ""
-    return f"{(body.ended_at - body.started_at).total_seconds() * 1000:.0f}"
+    return shown(took_ms(body))
 
 
 def _answer(body: Any, words: Words) -> str:
@@ -68,8 +69,7 @@ def _tokens(name: str) -> Fact:
 
 def _place(body: Any, words: Words) -> str:
     """Which step of which flow, or what else a line is about."""
-    line = body.line
-    return "/".join(shown(line.about.get(name)) for name in ("flow_id", "step_id") if line.about.get(name)) or line.kind
+    return place_of(body.line) or body.line.kind
 
 
 def _about(name: str) -> Fact:
@@ -173,7 +173,7 @@ FACTS: Final[Mapping[str, Facts]] = {
     "context.added": {
         "writer": named("the application", "writer"),
         "authority": field("authority"),
-        "text": lambda body, _words: quoted("; ".join(part.text for part in body.content if part.text)),
+        "text": lambda body, _words: context_words(body),
         "brief": _brief,
     },
     "history.changed": {"op": field("op"), "by": field("by"), "brief": _brief},

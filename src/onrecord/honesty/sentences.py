@@ -11,6 +11,7 @@ from onrecord.conversation.content import plain_text
 from onrecord.conversation.display import labelled
 from onrecord.conversation.inputs import Answered, Happened, Input, Said, Started
 from onrecord.conversation.messages import Round
+from onrecord.conversation.outgoing import Outcome
 from onrecord.conversation.short import cut, plural, quoted
 from onrecord.jsonio import Json, dumps, loads
 from onrecord.record import kinds
@@ -21,12 +22,15 @@ __all__ = (
     "answer_text",
     "brief_of",
     "call_text",
+    "context_words",
     "input_text",
     "json_of",
+    "place_of",
     "replied_by",
     "reply_text",
     "request_text",
     "result_text",
+    "took_ms",
     "units_shown",
 )
 
@@ -39,9 +43,8 @@ def call_text(name: str, args: Mapping[str, Json], limit: int = 0) -> str:
 
 def brief_of(body: Body) -> str:
     """What an entry says, in one line."""
-    if kind_of(body).startswith("run.") and (told := _run(body)):
-        return told
-    if kind_of(body) in _COSTS and (told := _cost(body)):
+    of_feature = _OF_FEATURES.get(kind_of(body).partition(".")[0])
+    if of_feature is not None and (told := of_feature(_builtins_of(body))):
         return told
     if isinstance(body, UnknownBody):
         return bytes(body.raw).decode(errors="replace")
@@ -118,6 +121,23 @@ def request_text(body: kinds.ModelRequested) -> str:
     return ", ".join(told)
 
 
+def place_of(line: Outcome) -> str:
+    """Which step of which flow an outcome is about; empty for one of no flow."""
+    return "/".join(str(name) for name in (line.about.get("flow_id"), line.about.get("step_id")) if name)
+
+
+def context_words(body: kinds.ContextAdded) -> str:
+    """What was put into the conversation."""
+    return quoted("; ".join(part.text for part in body.content if part.text))
+
+
+def took_ms(body: kinds.ToolReturned) -> int | None:
+    """How long a call ran; None for one that did not."""
+    if body.started_at is None or body.ended_at is None:
+        return None
+    return round((body.ended_at - body.started_at).total_seconds() * 1000)
+
+
 def result_text(body: kinds.ToolReturned) -> str:
     """What the model reads of a call."""
     return labelled(body.result) or "nothing"
@@ -128,9 +148,7 @@ def _opened(b: kinds.TurnOpened) -> str:
 
 
 def _returned(b: kinds.ToolReturned) -> str:
-    took = ""
-    if b.started_at is not None and b.ended_at is not None:
-        took = f" after {(b.ended_at - b.started_at).total_seconds() * 1000:.0f} ms"
+    took = "" if (ms := took_ms(b)) is None else f" after {ms} ms"
     notes = "".join(f" [{note.by}: {note.text}]" for note in b.notes)
     return f"{b.name} {b.status}{took}: {result_text(b)}{notes}"
 
@@ -161,14 +179,17 @@ def _cut(b: kinds.TurnInterrupted | kinds.TurnFailed) -> str:
 
 def _outcome(b: kinds.OutcomeFiled) -> str:
     line = b.line
-    place = "/".join(str(name) for name in (line.about.get("flow_id"), line.about.get("step_id")) if name)
     leads = f"→ {line.next}" if line.next else ""
-    return " ".join(filter(None, (place, line.kind, line.status, line.code, line.message, leads)))
+    return " ".join(filter(None, (place_of(line), line.kind, line.status, line.code, line.message, leads)))
 
 
-def _run(b: Body) -> str:
+def _builtins_of(body: Body) -> Any:
+    """The fields of a body, also of one that nothing here declares."""
+    return json_of(bytes(body.raw)) if isinstance(body, UnknownBody) else to_builtins(body)
+
+
+def _run(told: Any) -> str:
     """An entry of flows: which run it is about, and where that stands or why it ended. Empty for other fields."""
-    told: Any = json_of(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
     run = told.get("run") if isinstance(told, Mapping) else None
     if isinstance(run, str):
         return f"{run} {told.get('reason') or ''}".rstrip()
@@ -178,13 +199,11 @@ def _run(b: Body) -> str:
     return f"{run['id']} {run.get('status') or 'running'}{step}"
 
 
-_COSTS = {"cost.tick", "cost.limit_hit"}
 _ABORT = {"abort": "no further call is made", "warn": "only told"}
 
 
-def _cost(b: Body) -> str:
+def _cost(told: Any) -> str:
     """An entry of a budget: what was spent so far, or which limit was crossed. Empty for other fields."""
-    told: Any = json_of(bytes(b.raw)) if isinstance(b, UnknownBody) else to_builtins(b)
     match told:
         case {"what": str(what), "per": str(per), "limit": limit, "actual": actual, "action": str(action)}:
             return f"{what} of the {per}: {actual} is more than {limit}; {_ABORT.get(action, action)}"
@@ -196,6 +215,10 @@ def _cost(b: Body) -> str:
     return ""
 
 
+_OF_FEATURES: Mapping[str, Callable[[Any], str]] = {"run": _run, "cost": _cost}
+"""Features whose entries are told in words, by how their kinds begin; no feature is imported for it."""
+
+
 def json_of(raw: bytes) -> Json:
     """What stands in a body that nothing here declares; None when it cannot be read."""
     try:
@@ -205,8 +228,7 @@ def json_of(raw: bytes) -> Json:
 
 
 def _context(b: kinds.ContextAdded) -> str:
-    words = "; ".join(p.text for p in b.content if p.text)
-    return f"{b.authority} by {b.writer or 'the application'}: {quoted(words)}"
+    return f"{b.authority} by {b.writer or 'the application'}: {context_words(b)}"
 
 
 def _history(b: kinds.HistoryChanged) -> str:

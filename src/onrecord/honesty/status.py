@@ -78,8 +78,8 @@ class StatusLine:
     """The status of one session, made by `Commentary.follow`: a fold over its entries, and over deltas if you like.
 
     A question that is open comes first, then the call that began or told of its progress last of those that run, then
-    what streams, then ``idle``. Empty when no turn runs; where only
-    deltas are shown to it, one does. A question to anybody but the speaker is not shown.
+    what streams, then ``idle``. Empty when no turn runs; where only deltas are shown to it, one does. A question to
+    anybody but the speaker is not shown.
     """
 
     def __init__(self, templates: StatusTemplates) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from onrecord.conversation.usage import Usage
 from onrecord.honesty.run_trace import MOST_CHARS, Trace, part_of
+from onrecord.honesty.sentences import took_ms
 from onrecord.honesty.slices import slice_of
 from onrecord.jsonio import Json
 from onrecord.record import kinds
@@ -212,8 +213,8 @@ def inspect_tool_call(trace: Trace, args: Mapping[str, Any]) -> dict[str, Json]:
 
 def _returned(body: kinds.ToolReturned) -> dict[str, Json]:
     told: dict[str, Json] = {"status": body.status}
-    if body.started_at is not None and body.ended_at is not None:
-        told["took_ms"] = round((body.ended_at - body.started_at).total_seconds() * 1000)
+    if (ms := took_ms(body)) is not None:
+        told["took_ms"] = ms
     if body.spent is not None:
         told["tokens"] = {"input": body.spent.input_tokens, "output": body.spent.output_tokens}
     return told

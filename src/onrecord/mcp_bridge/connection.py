@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 PAGES = 50
 """Pages of one list of tools."""
+LISTED = 10
+"""How many times the tools that are offered a server may list: ``allow`` may name some at the end."""
 LISTEN_AGAIN_S = 30.0
 ASK_AGAIN_S = 0.25
 SENDING_S = 5.0
@@ -167,7 +169,7 @@ class Connection:
         for _ in range(PAGES):
             page = await self._asked(client.list_tools(cursor=cursor), self._start_s)
             found |= {tool.name for tool in page.tools}
-            if page.next_cursor is None or page.next_cursor == cursor or len(self._raw) > 10 * self._limits.tools:
+            if page.next_cursor is None or page.next_cursor == cursor or len(self._raw) > LISTED * self._limits.tools:
                 break
             cursor = page.next_cursor
         named = {tool["name"] for tool in self._raw if isinstance(tool, dict) and isinstance(tool.get("name"), str)}

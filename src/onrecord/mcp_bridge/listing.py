@@ -24,7 +24,7 @@ TOLD = 20
 
 RESERVED = frozenset(
     """
-    read_skill list_skills skip_step ask_human request_input ask_fields present respond_with_schema
+    read_skill list_skills read_skill_file skip_step ask_human request_input ask_fields present respond_with_schema
     run_overview find_context_errors find_in_trace trace_node trace_slice backtrack who_wrote get_value
     inspect_tool_call inspect_tool_run read_narrative explain_run
     """.split()

@@ -80,7 +80,7 @@ def _failed(parts: Sequence[Part]) -> ToolResult:
 def _compact(value: Json) -> str:
     try:
         return dumps(value).decode()
-    except Exception:  # noqa: BLE001 - numbers that JSON has no place for, such as infinity
+    except (ValueError, RecursionError):  # half a character, or more levels than this interpreter goes down
         return "[a value that cannot be shown]"
 
 
@@ -143,7 +143,9 @@ def _media(data: object, told: object, uri: str, limits: Limits, accepts: Collec
     What a picture or sound is, its first bytes say: a provider that is sent another refuses the whole conversation.
     """
     media = clean(told, 100, lines=1).lower() if isinstance(told, str) else ""
-    if not isinstance(data, str) or len(data) > limits.media * 4 // 3 + 4:
+    if not isinstance(data, str):
+        return Text(f"[{media or 'data'} left out: there is none]")
+    if len(data) > limits.media * 4 // 3 + 4:
         return Text(f"[{media or 'data'} left out: it has more than {limits.media} bytes]")
     try:
         content = base64.b64decode(data, validate=True)
