@@ -19,8 +19,9 @@ CATEGORIES = frozenset({"unit", "integration", "live", "bench", "docs"})
 WHOLE_RUN = "not bench and not live"  # what `make test` measures
 
 # Every run draws anew, so that many runs see many examples: `pytest --hypothesis-profile thorough` sees them in one.
-settings.register_profile("everyday", max_examples=60)
-settings.register_profile("thorough", max_examples=1000)
+# There is no deadline for one example: on a busy machine an import in the first one is slower than any that would help.
+settings.register_profile("everyday", max_examples=60, deadline=None)
+settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("everyday")
 
 

@@ -103,6 +103,7 @@ async def test_a_paid_answer_of_a_sub_agent_is_always_delivered(then: Any) -> No
     else:
         with pytest.raises(LimitReached) as failed:
             await turn(agent)
+        assert failed.value.result is not None
         result = failed.value.result
     (returned,) = bodies(result, ToolReturned)
     assert (returned.status, "Half and half." in str(returned.result)) == ("returned", True)

@@ -22,7 +22,7 @@ from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.turn.director import Stage
 from onrecord.turn.turn import Turn
-from tests.turn.acting import Result, bodies, results, texts, tool, turn
+from tests.turn.acting import Result, bodies, results, texts, tool, turn, verdicts
 from tests.turn.pausing.asking import Acting, answered, approve, checked, open_question
 
 pytestmark = pytest.mark.unit
@@ -111,7 +111,7 @@ async def test_what_has_no_secret_in_it_is_not_touched() -> None:
         result = await turn(Agent(ScriptedModel([call("book")], "x"), tools=[calling(keeps)], features=features))
         assert result.session is not None
         assert dict(result.session.data) == {"room": {"name": "sk-12", "beds": [1, 2.5, None]}}
-        assert bodies(result, Noted) == []
+        assert (bodies(result, Noted), verdicts(result)) == ([], [])
 
 
 async def test_what_a_director_does_gets_no_secret_back_either() -> None:

@@ -66,7 +66,7 @@ def test_a_rule_that_put_the_same_in_its_place_changed_nothing() -> None:
 
 def test_a_reply_is_told_as_it_was_shown() -> None:
     """Where it was filtered on its way, that is what was shown; its calls are told as calls."""
-    calls = [ToolCall(id=f"c{n}", wire_id=f"w{n}", name="look", args={"n": n}, raw_args=f'{{"n":{n}}}') for n in range(2)]
+    calls = [ToolCall(id=f"c{n}", wire_id=f"w{n}", name="look", args={"n": n}, raw_args="{…}") for n in range(2)]
     raw = Round(id="t/r0", content=(Text("raw"),))
     assert sentence(kinds.ModelReplied(round=raw), model__replied="{{text}}") == "raw"
     assert sentence(kinds.ModelReplied(round=raw, shown="mild"), model__replied="{{text}}") == "mild"
@@ -81,5 +81,5 @@ def test_a_skill_that_nobody_chose_is_not_told_as_chosen() -> None:
     assert sentence(TurnRouted(by="continuity", to="bills")) == "The turn goes on with the skill bills."
     assert sentence(TurnRouted(by="continuity")) == sentence(TurnRouted(by="intent")) == ""
     assert sentence(TurnRouted(by="menu")) == "The model may choose a skill."
-    assert sentence(SkillMoved(source="bills", to="bills", by="model")) == ""
-    assert sentence(SkillMoved(source="bills", to="visits", by="model")) == "It goes on with the skill visits."
+    assert sentence(SkillMoved(source="bills", to="bills", by="route")) == ""
+    assert sentence(SkillMoved(source="bills", to="visits", by="route")) == "It goes on with the skill visits."

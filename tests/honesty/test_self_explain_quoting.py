@@ -9,9 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Text
+from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.inputs import Ask, approved
+from onrecord.conversation.log import Log
+from onrecord.conversation.messages import Round
 from onrecord.governance.rules import after_tool, before_tool, on_output
-from onrecord.record.kinds import ToolReturned
+from onrecord.honesty.run_trace import Trace
+from onrecord.record.kinds import ModelReplied, TextSaid, ToolReturned
 from onrecord.session.history import edit_result
 from onrecord.testing import FakeEffects, call
 from onrecord.tools.tool import ToolResult
@@ -19,6 +23,7 @@ from onrecord.turn.director import Stage
 from onrecord.turn.moments import Allow, Deny, Revise
 from onrecord.turn.turn import Turn
 from tests.honesty.talks import Talk, asked, everything, first
+from tests.honesty.test_commentary import entry
 from tests.turn.acting import tool
 
 pytestmark = pytest.mark.unit
@@ -121,6 +126,17 @@ class Acting:
             acts = tool("bill", lambda *_: ToolResult("canary", data={"card": "canary"}))
             await stage.act(acts, {"card": "canary"}, key="bill")
         await stage.speak(turn.spec.brief)
+
+
+def test_a_reply_is_quoted_only_where_it_was_said_and_is_still_there() -> None:
+    """A conversation may hold a draft that nobody got, and a record a sentence that left the conversation."""
+    draft = Round(id="t/r0", content=(Text("A draft."),))
+    replied, said = entry(ModelReplied(round=draft)), entry(TextSaid(key="k", text="A draft.", round=draft.id))
+    kept, left = Conversation(units=Log([draft])), Conversation()
+    assert [Trace("t", [replied], kept).words(replied), Trace("t", [replied, said], kept).words(replied)] == [
+        "", "A draft."
+    ]  # fmt: skip
+    assert [Trace("t", [said], held).words(said) for held in (kept, left)] == ["A draft.", ""]
 
 
 async def test_what_a_director_does_itself_is_told_of_and_not_quoted() -> None:

@@ -162,7 +162,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
         return self._ended(next((_told(*hit) for hit in self._crossed(turn, self._spent_below(turn))), ""), seen)
 
     def _ended(self, why: str, seen: Request | Round) -> Stop | None:
-        """How a turn that asks for more ends, if ``why`` says which limit is crossed. Who wants a judgement reads no Stop."""
+        """How a turn that asks for more ends, where ``why`` tells of a limit: no judgement can be a `Stop`."""
         if why and (self.then == "fail" or (isinstance(seen, Request) and seen.purpose == "judge")):
             raise LimitReached(why, hint=LIMIT_HINT)
         if why:

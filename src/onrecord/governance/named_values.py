@@ -17,7 +17,7 @@ _OPEN = r"[\[{(].*"
 @cache
 def _forms(names: frozenset[str]) -> tuple[re.Pattern[str], ...]:
     """How a name and its value are written; the first group is what stays, the second what goes."""
-    named = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    named = "|".join(map(re.escape, sorted(names)))
     return tuple(
         re.compile(form, re.IGNORECASE | re.DOTALL | re.MULTILINE)
         for form in (
