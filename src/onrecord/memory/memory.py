@@ -109,9 +109,7 @@ class Memory(_Kept, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"keep_for={self.keep_for!r} of a memory is longer than no time", hint="timedelta(days=365), say"
             )
-        if self.read_only and (
-            writers := [s.name for s in self.strategies if s.writes or getattr(s, "by", "") == "model"]
-        ):
+        if self.read_only and (writers := [strategy.name for strategy in self.strategies if strategy.writes]):
             raise ConfigurationError(
                 f"{writers[0]!r} asks a model to write, and the memory {self.name!r} is read only",
                 hint="leave read_only= out, or show what another memory keeps with Recent and Episodes",
@@ -171,10 +169,11 @@ class Memory(_Kept, frozen=True, kw_only=True):
     # ---- writing
 
     async def _settles(self, turn: Turn) -> None:
-        heard = self._heard(turn)
+        space = self.space(turn)
+        heard = self._heard(turn, space)
         if not heard.user and not heard.answer:
             return
-        space, keys, dropped = self.space(turn), dict[str, tuple[str, ...]](), tuple[str, ...]()
+        keys, dropped = dict[str, tuple[str, ...]](), tuple[str, ...]()
         if (oldest := self._oldest(turn.now)) is not None:
             await self.shelf.expire(oldest, space)
         if any(strategy.messages for strategy in self.strategies):
@@ -195,14 +194,14 @@ class Memory(_Kept, frozen=True, kw_only=True):
         if keys or dropped:
             turn.note(MemoryKept(feature=self.name, keys=keys, dropped=dropped))
 
-    def _heard(self, turn: Turn) -> Heard:
+    def _heard(self, turn: Turn, space: Space) -> Heard:
         """What this turn said, as it was admitted and as it went out; without what features appended to answers."""
         said = [e.body for e in turn.entries if isinstance(e.body, TextSaid) and e.body.side == "assistant"]
         answer = "\n\n".join(body.text for body in said if body.text.strip())
         owner = turn.session.owner
         return Heard(
             turn=turn.id, session=turn.session.key.id, user=self._keepable(said_in(turn)),
-            answer=self._keepable(answer), people=() if owner in (None, self.space(turn).owner) else (owner,),
+            answer=self._keepable(answer), people=() if owner in (None, space.owner) else (owner,),
         )  # fmt: skip
 
     def _keepable(self, text: str) -> str:
