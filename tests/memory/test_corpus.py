@@ -103,6 +103,23 @@ async def test_without_an_embedder_it_is_words() -> None:
             await corpus.search("x", mode=mode)
 
 
+async def test_what_is_second_by_words_and_by_vectors_comes_first() -> None:
+    """Also where only one is asked for: both rankings are read further than that before they are fused."""
+    held = {"tram, tram": 0.0, "bus": 1.0, "a tram or train": 0.9, "rail": 0.6, "road": 0.5, "tram": 1.0}
+
+    class Knowing:
+        name = "knowing"
+
+        async def embed(self, texts: Sequence[str], /, *, of: Literal["query", "passage"]) -> Any:
+            return [(held[text], (1 - held[text] ** 2) ** 0.5) for text in texts]
+
+    documents = [Document(f"d{n}", text) for n, text in enumerate(held) if text != "tram"]
+    corpus = await Corpus.of(documents, splitter=whole, embedder=Knowing())
+    found = {mode: (await corpus.search("tram", top=1, mode=mode))[0].passage.text for mode in ("keyword", "vector")}
+    assert found == {"keyword": "tram, tram", "vector": "bus"}
+    assert [hit.passage.text for hit in await corpus.search("tram", top=1)] == ["a tram or train"]
+
+
 async def test_two_documents_of_one_id_are_refused() -> None:
     """Their passages could not be told apart."""
     with pytest.raises(DocumentInvalid, match=r"guide\.md"):

@@ -60,6 +60,8 @@ def test_html_is_what_a_page_shows() -> None:
     lines = [line for line in document.text.split("\n") if line]
     assert lines == ["Refunds now", "In ten days.", "Order later.", "One", "Two", "a", "  b", "x", "y", "End"]
     assert html_document(b"<h1>No title</h1>", "x").title == "No title"
+    inside = html_document(b"<h1>Out <div><h2>in</h2></div></h1><h2>Next</h2>", "x")
+    assert [(heading.level, heading.text) for heading in inside.headings] == [(1, "Out in"), (2, "Next")]
     assert html_document(b"", "x").text == ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -159,7 +160,7 @@ async def test_a_history_of_the_callers_own_is_the_session(window: tuple[Named, 
     await told(agent, "elsewhere", session("other"))
     first = await told(agent, "first", session())
     history = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "b"}]
-    await agent.turn("second", session=first.session, history=history, effects=FakeEffects(AT))
+    await agent.turn("second", session=first.session, history=history, effects=FakeEffects(AT + timedelta(days=1)))
     (data,) = shown_data(model.requests[2])
     assert "elsewhere" in data
     assert "first" not in data

@@ -3,14 +3,16 @@ import os
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import ConfigurationError, StoreError
 from onrecord.memory.plain_shelf import PlainShelf
-from onrecord.memory.ports import Near, Space
+from onrecord.memory.ports import Near, Shown, Space
 from onrecord.stores import SqliteShelf, SqliteStore
+from onrecord.stores.sqlite_shelf import _Reading
 from onrecord.testing.conformance.shelf import (
     ANA,
     AT,
@@ -204,6 +206,28 @@ async def test_two_use_one_file(tmp_path: Path) -> None:
     assert len(await keys(one)) == len(await keys(other)) == 18
     await one.close()
     await other.close()
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["plain", "sqlite"])
+async def test_what_a_request_shows_anyway_is_passed_over_unread(
+    tmp_path: Path, in_file: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a long conversation that is nearly all: turns would cost more and more."""
+    shelf = SqliteShelf(tmp_path / "shelf.db") if in_file else PlainShelf()
+    owner, name = (_Reading, "_read") if in_file else (Shown, "covers")
+    look, looked_at = getattr(owner, name), list[Any]()
+
+    def counted(*given: Any) -> Any:
+        looked_at.append(given)
+        return look(*given)
+
+    monkeypatch.setattr(owner, name, counted)
+    await shelf.put(HERS, [kept("before", "a word", sessions=("other",))])
+    await shelf.put(HERS, [kept(f"{i}", "a word") for i in range(200)])
+    assert await keys(shelf, limit=1, apart=Shown("s")) == ["before"]
+    assert await found(shelf, "word", limit=1, apart=Shown("s")) == ["before"]
+    assert len(looked_at) == 2
+    await shelf.close()
 
 
 async def test_what_others_read_is_told(tmp_path: Path) -> None:

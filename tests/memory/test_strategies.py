@@ -67,13 +67,14 @@ async def test_a_summary_takes_the_place_of_the_one_before() -> None:
 
 
 async def test_the_summary_and_the_last_messages_are_shown() -> None:
-    """In this order."""
+    """In this order; the summary without a day, since its words are of many."""
     agent, model, _ = remembering(Summary(recent=1, size=2), answers=["a1", "a2", "ok"], consult=["sum"] * 3)
     for day in range(3):
         await told(agent, f"q{day + 1}", session(f"s{day}"), day=day)
     speaking = [request for request in model.requests if request.purpose == "speak"]
     (data,) = shown_data(speaking[2])
     assert data.index("sum") < data.index("a2")
+    assert '<memory kind="summary">' in data
     assert "q2" not in data
 
 

@@ -39,6 +39,19 @@ async def test_l190_rules_retry_what_is_transient_and_fail_the_rest() -> None:
     assert (problem, text_of(out), len(back.asked)) == (None, "hi", 3)
 
 
+async def test_a_rule_that_gives_a_promise_does_not_hold(caplog: pytest.LogCaptureFixture) -> None:
+    """A promise counts as true: a rule written so would hold for every call. Which one it is, is told."""
+
+    async def later() -> bool:
+        return True
+
+    broken = CallRule(when=lambda _: later(), then="retry", label="by promise")
+    down = Failing("a", [BUSY])
+    _, problem = await drained(Reliable(down, rules=[broken, always("fail_fast", label="no use")]))
+    assert (given_up(problem).label, len(down.asked)) == ("no use", 1)
+    assert "when of the call rule 'by promise' raised TypeError" in caplog.text
+
+
 async def test_l136_nothing_is_asked_again_once_a_piece_was_handed_out() -> None:
     """A rule that says retry ends the call with a name of its own, and there is one call only."""
     model = Failing("a", [TextChunk("par"), BUSY])

@@ -95,6 +95,11 @@ async def test_the_oldest_make_room(tmp_path: Path, kind: str) -> None:
     assert await left(2, [4, 40], max_bytes=10) == ["1"]
     assert await left(3, [4, 4, 40], max_bytes=10) == ["2"]
     assert await left(4, [5, 5], max_bytes=10, max_count=2) == ["1", "0"]
+    store = MAKES[kind](tmp_path / "clock", max_count=1)
+    await put(store, "first", seconds=9)
+    await put(store, "newest, by a clock that was set back")
+    assert await refs(store) == ["newest, by a clock that was set back"]
+    await closed(store)
     for name in ("max_bytes", "max_count"):
         with pytest.raises(ConfigurationError, match=f"{name} of .*Artifacts"):
             MAKES[kind](tmp_path / "none", **{name: 0})
@@ -287,8 +292,12 @@ async def test_a_file_of_others_is_not_touched(tmp_path: Path) -> None:
             SqliteArtifacts(none)
 
 
-async def test_what_others_read_is_told(tmp_path: Path) -> None:
-    """Somebody who keeps an old state in view keeps the bytes in the log: then `forget` says that it is not done."""
+@pytest.mark.parametrize("anew", [False, True], ids=["at-once", "by-another-process"])
+async def test_what_others_read_is_told(tmp_path: Path, anew: bool) -> None:
+    """Somebody who keeps an old state in view keeps the bytes in the log: then `forget` says that it is not done.
+
+    Asked again it does it, though nothing is there to be deleted any more, and nobody remembers that there was.
+    """
     store = SqliteArtifacts(tmp_path / "kept")
     await put(store, "a", CANARY)
     reader = sqlite3.connect(tmp_path / "kept", isolation_level=None)
@@ -298,10 +307,15 @@ async def test_what_others_read_is_told(tmp_path: Path) -> None:
         await store.forget(ANA)
     assert told.value.code == "store-unswept"
     assert await refs(store) == []
-    reader.close()
+    if anew:
+        await store.close()
+        store = SqliteArtifacts(tmp_path / "kept")
+    reader.execute("commit")
+    assert traces(tmp_path, CANARY)
     await store.forget(ANA)
     assert traces(tmp_path, CANARY) == []
     assert await store.sweep()
+    reader.close()
     await store.close()
 
 

@@ -19,7 +19,7 @@ from onrecord.models.request import Span
 from onrecord.prompt import Window, WindowLook
 from onrecord.prompt.window.evicted import Evicted, Stayed
 from onrecord.prompt.window.gaps import DROPPED_HEAD
-from onrecord.prompt.window.planning import MOST_STRETCHES
+from onrecord.prompt.window.planning import MOST_STRETCHES, MOST_TOLD
 from onrecord.prompt.window.sizes import estimate
 from onrecord.session import refold
 from onrecord.session.codec import dumps_session
@@ -104,6 +104,13 @@ async def test_what_may_not_leave_is_told_by_name_and_stays() -> None:
     assert (left.pinned, early.kept) == (("look",), ())
     assert kept(left) == ["not-shown@", "current-request@u", "last-tool-result@r0", "inside-keep-window@r2"]
     assert read(model.requests[3])["messages"][-1]["content"] == LONG
+
+
+async def test_so_much_is_told_of_what_a_plan_may_not_have() -> None:
+    """However many places it names: a record is no place for all of them."""
+    _, result = await planned(lambda _: range(-5000, 0))
+    (stayed,) = bodies(result, Stayed)
+    assert [each.why for each in stayed.kept] == ["not-shown"] * MOST_TOLD
 
 
 async def test_where_nothing_may_leave_that_is_told_and_last_results_stand_down() -> None:

@@ -35,7 +35,7 @@ def test_a_named_model_waits_and_knows_where_it_lives(provider: str, monkeypatch
 
 def test_names_that_mean_nothing_are_refused_with_the_nearest_that_does() -> None:
     """When the agent is made."""
-    for name, hint in (("opnai:m", "'openai'"), ("nobody-at-all:m", "known providers")):
+    for name, hint in (("opnai:m", "'openai'"), (" OpnAI:m", "'openai'"), ("nobody-at-all:m", "known providers")):
         with pytest.raises(ConfigurationError) as caught:
             model_named(name)
         assert hint in caught.value.hint

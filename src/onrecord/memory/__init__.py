@@ -6,7 +6,8 @@ Where things are:
 - ``retrieve``: the feature; ``loaders``, ``html_text``, ``pdf_text``, ``splitters``: from files to ``documents`` and
   their passages; ``corpus``: passages ready to be searched, by ``keyword_index`` and ``vector_index``
 - both: ``ports`` (shelves and embedders), ``plain_shelf``, ``hashing_embedder``; ``terms`` and ``ranking``: words, and
-  how well they fit; ``framing``: how a text stands in a request; ``recalled``: what the record says, and citations
+  how well they fit; ``framing``: the frame of a text; ``recalling``: how framed texts join requests; ``recalled``: what
+  the record says, and citations
 """
 
 from onrecord.memory.corpus import Corpus, Hit, Indexed

@@ -103,7 +103,11 @@ class Facts(Struct, frozen=True, kw_only=True, metaclass=Declared):
 
     name = "facts"
     messages = False
-    writes = False
+
+    @property
+    def writes(self) -> bool:
+        """Only a model that finds facts: what others keep is shown by a memory that only reads, too."""
+        return self.by == "model"
 
     def __post_init__(self) -> None:
         check_count("Facts", "most", self.most)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from onrecord.conversation.content import Text
-from onrecord.conversation.messages import ContextMessage
-
-__all__ = ("framed", "recalled_message", "unframed")
+__all__ = ("framed", "unframed")
 
 FRAMES = ("source", "memory", "recalled", "instruction", "context", "system", "developer", "user", "assistant", "tool")
 """Tags that this library or a model could take for the edge of something."""
@@ -42,9 +39,3 @@ def _attribute(value: str) -> str:
         return value.strip()
     flat = _blank.sub(" ", value).strip()
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-
-
-def recalled_message(feature: str, turn: str, header: str, framed_texts: Iterable[str]) -> ContextMessage:
-    """What is recalled for a turn as one message with the authority ``data``, a content for each text."""
-    content = (Text(header), *(Text(f"\n{text}") for text in framed_texts))
-    return ContextMessage(id=f"{turn}/{feature}", turn=turn, content=content, writer=feature)

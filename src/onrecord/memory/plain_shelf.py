@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import count
+from heapq import merge
+from itertools import count, islice, takewhile
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.memory.ports import NOTHING_SHOWN, Found, Kept, KeptKind, Near, Shown, Space, Vector
-from onrecord.memory.ranking import both, by_words, cosines
+from onrecord.memory.ranking import best_first, both, by_words, cosines
 from onrecord.memory.terms import terms
 
 __all__ = ("PlainShelf",)
+
+_Group: TypeAlias = tuple[KeptKind, tuple[str, ...]]
+"""A kind, and the sessions that its things are made of."""
 
 
 class PlainShelf:
     """A `Shelf` in memory, for tests and first steps; keeps the same promises as one in a file."""
 
     def __init__(self) -> None:
-        self._spaces: dict[Space, dict[KeptKind, dict[str, Kept]]] = {}
+        # By the sessions that things are made of: those of a long one that a request shows are passed over at once.
+        self._spaces: dict[Space, dict[_Group, dict[str, Kept]]] = {}
+        self._words: dict[int, Counter[str]] = {}
         self._vectors: dict[int, Vector] = {}
         self._number = count(1)
 
@@ -28,37 +36,35 @@ class PlainShelf:
         self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = (), vectors: Mapping[str, Vector] = {}
     ) -> None:
         self._drop(space, (*drop, *(one.key for one in kept)))
-        kinds = self._spaces.setdefault(space, {}) if kept else {}
+        groups = self._spaces.setdefault(space, {}) if kept else {}
         for one in kept:
             n = next(self._number)
-            kinds.setdefault(one.kind, {})[one.key] = replace(one, n=n)
+            groups.setdefault((one.kind, one.sessions), {})[one.key] = replace(one, n=n)
             if (vector := vectors.get(one.key)) is not None:
                 self._vectors[n] = vector
 
     async def newest(
         self, space: Space, kind: KeptKind, /, *, limit: int, after: int = 0, apart: Shown = NOTHING_SHOWN
     ) -> list[Kept]:
-        found: list[Kept] = []
-        session, since = apart.session, apart.since
-        for one in reversed(self._of(space, kind).values()):  # they stand in the order they came
-            if one.n <= after or len(found) >= limit:
-                break
-            # `apart.covers(one)`, written out: a long conversation is covered message by message
-            if not session or session not in one.sessions or (since is not None and one.at < since):
-                found.append(one)
-        return found[::-1]
+        held = merge(*(reversed(group.values()) for group in self._of(space, kind, apart)), key=lambda one: -one.n)
+        fresh = takewhile(lambda one: one.n > after, held)
+        return [*islice((one for one in fresh if not apart.covers(one)), max(limit, 0))][::-1]
 
     async def search(
         self, space: Space, kind: KeptKind, text: str, /, *, limit: int, apart: Shown = NOTHING_SHOWN,
         near: Near | None = None,
     ) -> list[Found]:  # fmt: skip
-        held = {one.n: one for one in self._of(space, kind).values() if not apart.covers(one)}
-        words = by_words(((n, one.text) for n, one in held.items()), terms(text))
-        if near is None:
-            ranked = sorted(words.items(), key=lambda one: (-one[1], -one[0]))
-        else:
-            ranked = both(words, self._near(near, held))
+        groups = self._of(space, kind, apart)
+        held = {one.n: one for group in groups for one in group.values() if not apart.covers(one)}
+        words = by_words(((n, self._words_of(one)) for n, one in held.items()), terms(text))
+        ranked = best_first(words) if near is None else both(words, self._near(near, held))
         return [Found(held[n], score) for n, score in ranked[: max(limit, 0)]]
+
+    def _words_of(self, one: Kept) -> Counter[str]:
+        """Taken apart once, and not by each search."""
+        if (words := self._words.get(one.n)) is None:
+            words = self._words[one.n] = Counter(terms(one.text))
+        return words
 
     def _near(self, near: Near, held: Iterable[int]) -> dict[int, float]:
         same = {n: v.values for n in held if (v := self._vectors.get(n)) is not None and v.of == near.vector.of}
@@ -80,22 +86,26 @@ class PlainShelf:
         )
 
     def _all(self) -> Iterator[tuple[Space, list[Kept]]]:
-        for space, kinds in list(self._spaces.items()):
-            yield space, [one for held in kinds.values() for one in held.values()]
+        for space, groups in list(self._spaces.items()):
+            yield space, [one for held in groups.values() for one in held.values()]
 
-    def _of(self, space: Space, kind: KeptKind) -> dict[str, Kept]:
-        return self._spaces.get(space, {}).get(kind, {})
+    def _of(self, space: Space, kind: KeptKind, apart: Shown) -> list[dict[str, Kept]]:
+        """The groups of a kind that are not covered as a whole; each stands in the order it came."""
+        whole = apart.session if apart.since is None else ""
+        groups = self._spaces.get(space, {}).items()
+        return [held for (of, sessions), held in groups if of == kind and not (whole and whole in sessions)]
 
     def _drop(self, space: Space, keys: Sequence[str]) -> int:
-        gone, kinds = 0, self._spaces.get(space, {})
-        for kind, held in list(kinds.items()):
+        gone, groups = 0, self._spaces.get(space, {})
+        for group, held in list(groups.items()):
             for key in keys:
                 if (one := held.pop(key, None)) is not None:
+                    self._words.pop(one.n, None)
                     self._vectors.pop(one.n, None)
                     gone += 1
             if not held:
-                del kinds[kind]
-        if not kinds:
+                del groups[group]
+        if not groups:
             self._spaces.pop(space, None)
         return gone
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf, log
 
 from onrecord.memory.optional_libraries import needed
-from onrecord.memory.terms import terms
 
-__all__ = ("DEPTH", "both", "by_words", "cosines", "fused")
+__all__ = ("DEPTH", "best_first", "both", "by_words", "cosines", "fused")
 
 FUSED = 60
 """Reciprocal rank fusion's constant: how much the first places are ahead of those behind them."""
@@ -18,15 +17,18 @@ DEPTH = 50
 """How many places of each ranking are put together."""
 
 
-def by_words(texts: Iterable[tuple[int, str]], asked: Iterable[str]) -> dict[int, float]:
-    """The numbers of texts that have one of these words, each with a score: rare words count more, long texts less."""
-    held = [(number, Counter(terms(text))) for number, text in texts]
+def by_words(texts: Iterable[tuple[int, Counter[str]]], asked: Iterable[str]) -> dict[int, float]:
+    """The numbers of texts that have one of these words, each with a score: rare words count more, long texts less.
+
+    A text is given as its `terms`, counted.
+    """
+    held = list(texts)
     wanted = set(asked)
     rare = {word: log(1 + len(held) / (1 + sum(word in words for _, words in held))) for word in wanted}
     return {
-        number: sum(rare[word] for word in wanted & words.keys()) / (1 + log(1 + words.total()))
+        number: sum(rare[word] for word in shared) / (1 + log(1 + words.total()))
         for number, words in held
-        if wanted & words.keys()
+        if (shared := wanted & words.keys())
     }
 
 
@@ -51,7 +53,12 @@ def both(words: Mapping[int, float], near: Mapping[int, float]) -> list[tuple[in
     """
     most = max(words.values(), default=0.0) or 1.0
     scored = {n: (words.get(n, 0.0) / most + max(near.get(n, 0.0), 0.0)) / 2 for n in (*words, *near)}
-    return sorted(scored.items(), key=lambda one: (-one[1], -one[0]))
+    return best_first(scored)
+
+
+def best_first(scores: Mapping[int, float]) -> list[tuple[int, float]]:
+    """Numbers with their scores, the best first; of equal ones the newest."""
+    return sorted(scores.items(), key=lambda one: (-one[1], -one[0]))
 
 
 def fused(rankings: Iterable[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:

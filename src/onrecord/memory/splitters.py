@@ -86,7 +86,7 @@ def _packed(text: str, start: int, stop: int, size: int, overlap: int) -> Spans:
     for first, last in _trimmed(text, _paragraphs(text, start, stop)):
         if last - first > size:
             spans += _trimmed(text, _stretches(text, first, last, size, overlap))
-        elif spans and last - spans[-1][0] <= size and spans[-1][0] >= start:
+        elif spans and last - spans[-1][0] <= size:
             spans[-1] = (spans[-1][0], last)
         else:
             spans.append((first, last))

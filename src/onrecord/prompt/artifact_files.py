@@ -114,8 +114,6 @@ class FileArtifacts:
         with self._lock:
             for path in [path for folder in self._folders() for path in folder.iterdir() if path.name != SCOPE]:
                 known = _decoded(path.with_suffix(".json")) if path.suffix in {".json", ".data"} else None
-                if path.suffix == ".data" and known is not None:
-                    continue  # it goes with what is known of it
                 made = _written(path) if known is None else known.created_at
                 if (before is not None and made < before) or (known is not None and known.is_over(now)):
                     _delete(path)

@@ -104,12 +104,11 @@ class CacheMarks(Struct, frozen=True, kw_only=True, metaclass=Declared):
         card = request.model.card
         if self.caching == "off":
             return _unmarked(request)
-        if card.cache_marks:
-            hits = turn.state(CACHE_HITS)
-            if not hits.pays(card.name) or hits.changes(card.name, _skills_of(request.pieces)):
-                return _unmarked(request)
         if not card.cache_marks:
             return request
+        hits = turn.state(CACHE_HITS)
+        if not hits.pays(card.name) or hits.changes(card.name, _skills_of(request.pieces)):
+            return _unmarked(request)
         system, tools = self._prefix(turn, request), bool(request.offers)
         head = HeadMarks(system=system, tools=tools, ttl=self.ttl) if system or tools else None
         return replace(request, view=replace(request.view, head=head, marks=boundaries(request)))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
-from onrecord.errors import ConfigurationError
+from onrecord.errors import ConfigurationError, ModelError
 
-__all__ = ("Key", "merged_headers")
+__all__ = ("Key", "merged_headers", "signed")
+
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 class Key:
@@ -53,3 +56,27 @@ def merged_headers(held: Mapping[str, str], own: Mapping[str, str]) -> dict[str,
         low = name.lower()
         named[low] = ("Authorization" if low == "authorization" else name, value)
     return dict(named.values())
+
+
+def signed(headers: Mapping[str, str], key: Key, *, name: str, prefix: str, provider: str) -> dict[str, str]:
+    """The headers of one request; with the key as the header ``name``, unless they bring an authorization of their own.
+
+    ModelError (``auth``) where a key is needed and there is none, ``invalid`` for a header that cannot be sent.
+    """
+    held = dict(headers)
+    if {given.lower() for given in held}.isdisjoint({name.lower(), "authorization"}):
+        if (secret := key.read()) is not None:
+            held[name] = prefix + secret
+        elif key.needed:
+            raise ModelError(
+                f"{provider} needs an API key and there is none", kind="auth", provider=provider, hint=key.hint
+            )
+    # Found here, since an exception of whoever encodes it would hold the whole value.
+    if odd := next((given for given, value in held.items() if _UNSENDABLE.search(value)), None):
+        raise ModelError(
+            f"{provider} cannot be asked: the header {odd!r} holds a character that it must not",
+            kind="invalid",
+            provider=provider,
+            hint="look for a line break in the key and the headers",
+        )
+    return held

@@ -30,7 +30,7 @@ from onrecord.models.projection import Projection
 from onrecord.models.refusing import cannot_be_sent
 from onrecord.models.request import Request, Wire
 from onrecord.net.transport import Reply, post
-from onrecord.providers.api_keys import Key, merged_headers
+from onrecord.providers.api_keys import Key, merged_headers, signed
 
 __all__ = ("LEARNED", "SILENCE_S", "HttpModel", "StreamParser")
 
@@ -43,7 +43,6 @@ TRAILING_S = 0.5
 """How long the end of the connection may come after the end of the reply; longer, and the connection is dropped."""
 ERROR_BYTES = 1 << 20
 _NOWHERE = frozenset({404, 405})
-_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 class StreamParser(Protocol):
@@ -195,28 +194,10 @@ class HttpModel(ABC):
         return self._flat, request
 
     def _signed(self, own: Mapping[str, str]) -> dict[str, str]:
-        """The headers of one request; with the key, unless they bring their own authorization."""
-        headers = merged_headers(self._headers, own) if own else dict(self._headers)
-        name = self.key_header
-        if name not in headers and {given.lower() for given in headers}.isdisjoint({name.lower(), "authorization"}):
-            if (key := self.key.read()) is not None:
-                headers[name] = self.key_prefix + key
-            elif self.key.needed:
-                raise ModelError(
-                    f"{self._card.provider} needs an API key and there is none",
-                    kind="auth",
-                    provider=self._card.provider,
-                    hint=self.key.hint,
-                )
-        # Found here, since an exception of whoever encodes it would hold the whole value.
-        if odd := next((name for name, value in headers.items() if _UNSENDABLE.search(value)), None):
-            raise ModelError(
-                f"{self._card.provider} cannot be asked: the header {odd!r} holds a character that it must not",
-                kind="invalid",
-                provider=self._card.provider,
-                hint="look for a line break in the key and the headers",
-            )
-        return headers
+        headers = merged_headers(self._headers, own) if own else self._headers
+        return signed(
+            headers, self.key, name=self.key_header, prefix=self.key_prefix, provider=self._card.provider
+        )  # fmt: skip
 
     async def _refusal(self, reply: Reply) -> ModelError:
         elsewhere = f"check the base URL: it is the address of the API, up to and with {self.ends_with}"

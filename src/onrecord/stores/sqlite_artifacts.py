@@ -67,7 +67,8 @@ class SqliteArtifacts:
         self._max_bytes, self._max_count = max_bytes, max_count
         self._cells = CellCodec(file, cipher)
         self._file = SqliteFile(self._cells, "normal", _OWN_FILE.open)
-        self._unswept = False  # whether the file may hold something of what was deleted in it
+        # Whether the file may hold something of what was deleted in it; None: only a process before this one knows.
+        self._unswept: bool | None = None
 
     async def put(self, scope: ArtifactScope, artifact: Artifact, data: bytes, /) -> None:
         await self._file.run(partial(self._put, scope, artifact, data))
@@ -86,14 +87,14 @@ class SqliteArtifacts:
         and what is left of it in the file goes with the next `forget`.
         """
         if isinstance(what, Identity):
-            await self._delete("delete from artifacts where owner=?", (_owner(what),))
+            await self._delete("delete from artifacts where owner=?", (_owner(what),), sure=True)
         else:
-            await self._delete("delete from artifacts where tenant=? and session=?", (what.tenant, what.id))
+            await self._delete("delete from artifacts where tenant=? and session=?", (what.tenant, what.id), sure=True)
 
     async def expire(self, before: datetime | None, now: datetime, /) -> None:
         """See `ArtifactStore.expire`; StoreError as `forget` raises it."""
         young = -(2**63) if before is None else micros(before)
-        await self._delete("delete from artifacts where at<? or over<=?", (young, micros(now)))
+        await self._delete("delete from artifacts where at<? or over<=?", (young, micros(now)), sure=False)
 
     async def sweep(self) -> bool:
         """Rewrites the file, however large, without anything that was deleted in it; whether that was possible now."""
@@ -106,12 +107,15 @@ class SqliteArtifacts:
     def __repr__(self) -> str:
         return f"SqliteArtifacts({self._file.path!r})"
 
-    async def _delete(self, sql: str, values: tuple[object, ...]) -> None:
+    async def _delete(self, sql: str, values: tuple[object, ...], *, sure: bool) -> None:
+        """Deletes, and sweeps where that is due; ``sure``: also where it is not known whether it is."""
         gone = await self._file.run(partial(_deleted, sql, values))
-        if not gone and not self._unswept:
+        due = bool(gone or self._unswept)
+        if not due and not (sure and self._unswept is None):
             return
-        self._unswept = bool(await self._file.run(partial(sweep, limit=_SWEPT_AT_ONCE)))
-        if self._unswept:
+        remains = await self._file.run(partial(sweep, limit=_SWEPT_AT_ONCE))
+        self._unswept = (due or None) if remains else False
+        if remains and due:
             raise unswept(self._file.path, _SWEPT_AT_ONCE)
 
     # ---- in the file's thread
@@ -122,7 +126,7 @@ class SqliteArtifacts:
         known = self._cells.seal(msgspec.json.encode(artifact), "known", *place)
         with transaction(connection):
             sql = f"delete from artifacts where ({_IN} and ref=?) or over<=?"  # noqa: S608 - our own text
-            self._unswept |= connection.execute(sql, (*place, at)).rowcount > 0
+            gone = connection.execute(sql, (*place, at)).rowcount > 0
             connection.execute(
                 "insert into artifacts(tenant, session, owner, ref, at, over, size, known, data)"
                 " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -130,7 +134,8 @@ class SqliteArtifacts:
                  self._cells.seal(data, "data", *place)),
             )  # fmt: skip
             if self._max_bytes is not None or self._max_count is not None:
-                self._unswept |= _make_room(connection, self._max_bytes, self._max_count)
+                gone |= _make_room(connection, self._max_bytes, self._max_count)
+            self._unswept = gone or self._unswept
 
     def _head(self, scope: ArtifactScope, ref: str, connection: sqlite3.Connection) -> Artifact | None:
         sql = f"select known from artifacts where {_IN} and ref=?"  # noqa: S608 - our own text

@@ -6,6 +6,7 @@ The tables stand in `onrecord.stores.sqlite_shelf_schema`.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -18,7 +19,7 @@ import msgspec
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.jsonio import canonical, digest
 from onrecord.memory.ports import NOTHING_SHOWN, Found, Kept, KeptKind, Near, Shown, Space, Vector
-from onrecord.memory.ranking import DEPTH, both, by_words, cosines
+from onrecord.memory.ranking import DEPTH, best_first, both, by_words, cosines
 from onrecord.memory.terms import terms
 from onrecord.stores.sqlite_codec import CellCodec, Cipher
 from onrecord.stores.sqlite_erase import SWEPT_AT_ONCE, sweep, unswept
@@ -125,9 +126,11 @@ class _Reading:
     def newest(
         self, space: Space, kind: KeptKind, limit: int, after: int, apart: Shown, connection: sqlite3.Connection
     ) -> list[Kept]:
-        sql = f"select n, body from kept k where {_IN} and kind=? and n>? order by n desc"  # noqa: S608 - our own text
-        rows = connection.execute(sql, (*_named(space), kind, after))
-        return self._apart(space, rows, limit, apart)[::-1]
+        but, shown = _but(apart)
+        sql = f"""select n, body from kept k where {_IN} and kind=? and n>?{but}
+            order by n desc limit ?"""  # noqa: S608 - our own text
+        rows = connection.execute(sql, (*_named(space), kind, after, *shown, limit)).fetchall()
+        return [self._read(space, n, body) for n, body in reversed(rows)]
 
     def search(
         self, space: Space, kind: KeptKind, asked: list[str], limit: int, apart: Shown, near: Near | None,
@@ -149,56 +152,32 @@ class _Reading:
         self, space: Space, kind: KeptKind, asked: list[str], limit: int, apart: Shown, connection: sqlite3.Connection
     ) -> list[Found]:
         match = " OR ".join(f'"{word}"' for word in _indexed(_named(space), kind, asked))
+        but, shown = _but(apart)
         sql = f"""select k.n, k.body, bm25(words) from words join kept k on k.n=words.rowid
-            where words match ? and k.kind=? and {_IN}
-            order by bm25(words), k.n desc"""  # noqa: S608 - our own text; words are letters and digits
-        cursor, found = connection.execute(sql, (match, kind, *_named(space))), list[Found]()
-        for n, body, score in cursor:
-            one = self._read(space, n, body)
-            if not apart.covers(one):
-                found.append(Found(one, -score))
-                if len(found) == limit:
-                    break
-        cursor.close()
-        return found
+            where words match ? and k.kind=? and {_IN}{but}
+            order by bm25(words), k.n desc limit ?"""  # noqa: S608 - our own text; words are letters and digits
+        rows = connection.execute(sql, (match, kind, *_named(space), *shown, limit)).fetchall()
+        return [Found(self._read(space, n, body), -score) for n, body, score in rows]
 
     def _read_through(
         self, space: Space, kind: KeptKind, asked: list[str], limit: int, apart: Shown, connection: sqlite3.Connection
     ) -> list[Found]:
         held = {one.n: one for one in self.newest(space, kind, MOST_READ, 0, apart, connection)}
-        scores = by_words(((n, one.text) for n, one in held.items()), asked)
-        ranked = sorted(scores.items(), key=lambda one: (-one[1], -one[0]))
-        return [Found(held[n], score) for n, score in ranked[:limit]]
+        scores = by_words(((n, Counter(terms(one.text))) for n, one in held.items()), asked)
+        return [Found(held[n], score) for n, score in best_first(scores)[:limit]]
 
     def _near(
         self, space: Space, kind: KeptKind, near: Near, limit: int, apart: Shown, connection: sqlite3.Connection
     ) -> list[Found]:
+        but, shown = _but(apart)
         sql = f"""select k.n, k.body, v.body from kept k join vectors v on v.n=k.n
-            where {_IN} and k.kind=? and v.model=? order by k.n desc limit ?"""  # noqa: S608 - our own text
-        rows = connection.execute(sql, (*_named(space), kind, near.vector.of, MOST_COMPARED)).fetchall()
-        vectors = [self.codec.open(vector, "vector", n, *_named(space)) for n, _, vector in rows]
-        scored = sorted(
-            zip(cosines(near.vector.values, vectors), rows, strict=True), key=lambda one: (-one[0], -one[1][0])
-        )
-        found = list[Found]()
-        for cosine, (n, body, _) in scored:
-            if cosine < near.least or len(found) == limit:
-                break
-            one = self._read(space, n, body)
-            if not apart.covers(one):
-                found.append(Found(one, cosine))
-        return found
-
-    def _apart(self, space: Space, rows: Iterable[tuple[int, bytes]], limit: int, apart: Shown) -> list[Kept]:
-        """The first ones that are not shown anyway."""
-        found = list[Kept]()
-        for n, body in rows:
-            one = self._read(space, n, body)
-            if not apart.covers(one):
-                found.append(one)
-                if len(found) == limit:
-                    break
-        return found
+            where {_IN} and k.kind=? and v.model=?{but} order by k.n desc limit ?"""  # noqa: S608 - our own text
+        given = (*_named(space), kind, near.vector.of, *shown, MOST_COMPARED)
+        rows = {n: (body, vector) for n, body, vector in connection.execute(sql, given)}
+        vectors = [self.codec.open(vector, "vector", n, *_named(space)) for n, (_, vector) in rows.items()]
+        scored = zip(rows, cosines(near.vector.values, vectors), strict=True)
+        best = best_first({n: cosine for n, cosine in scored if cosine >= near.least})[:limit]
+        return [Found(self._read(space, n, rows[n][0]), cosine) for n, cosine in best]
 
     def _read(self, space: Space, n: int, body: bytes) -> Kept:
         try:
@@ -309,6 +288,16 @@ class _Cells(_Reading):
 
 def _named(space: Space) -> tuple[str, str, str, str]:
     return space.tenant, _owner(space.owner), space.session, space.memory
+
+
+def _but(apart: Shown) -> tuple[str, tuple[str | int, ...]]:
+    """What leaves out those that `Shown.covers`, before they are read: of a long conversation that is nearly all."""
+    if not apart.session:
+        return "", ()
+    shown = "exists(select 1 from sources s where s.n=k.n and s.session=?)"
+    if apart.since is None:
+        return f" and not {shown}", (apart.session,)
+    return f" and (k.at<? or not {shown})", (micros(apart.since), apart.session)
 
 
 def _owner(owner: Identity | None) -> str:

@@ -17,7 +17,7 @@ from onrecord.models.classify_errors import answer_error
 from onrecord.models.model import ModelCard
 from onrecord.models.retry import is_worth_waiting
 from onrecord.net.transport import post
-from onrecord.providers.api_keys import Key, merged_headers
+from onrecord.providers.api_keys import Key, merged_headers, signed
 from onrecord.providers.http_model import check_address
 from onrecord.providers.openai_chat.cards import OPENAI_URL
 from onrecord.providers.openai_compatible.vendors import address_of, vendor_of
@@ -105,34 +105,29 @@ class HttpEmbedder:
             )  # fmt: skip
 
     def _signed(self) -> dict[str, str]:
-        headers = dict(self._headers)
-        if {given.lower() for given in headers}.isdisjoint({self._key_header.lower(), "authorization"}):
-            if (key := self._key.read()) is not None:
-                headers[self._key_header] = f"Bearer {key}" if self._key_header == "Authorization" else key
-            elif self._key.needed:
-                raise self._error("needs an API key and there is none", "auth", self._key.hint)
-        return headers
+        prefix = "Bearer " if self._key_header == "Authorization" else ""
+        return signed(
+            self._headers, self._key, name=self._key_header, prefix=prefix, provider=self._provider
+        )  # fmt: skip
 
     def _read(self, body: bytes, count: int) -> list[list[float]]:
         """The vectors in the order of their texts; servers number them, and some do not."""
         try:
             items = _decode(body).data
         except (msgspec.DecodeError, RecursionError):
-            raise self._error(
-                "sent something else than embeddings", "invalid", "check the base URL and the model"
-            ) from None
+            raise self._error("sent something else than embeddings", "check the base URL and the model") from None
         order = [item.index for item in items]
         if sorted(order) == list(range(count)):
             items = sorted(items, key=lambda item: item.index)
         elif len(items) != count or any(at != -1 for at in order):
-            raise self._error(f"sent {len(items)} embeddings for {count} texts", "invalid", "")
+            raise self._error(f"sent {len(items)} embeddings for {count} texts")
         vectors = [item.embedding for item in items]
         if len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
-            raise self._error("sent embeddings of several lengths, or of none", "invalid", "")
+            raise self._error("sent embeddings of several lengths, or of none")
         return vectors
 
-    def _error(self, what: str, kind: Literal["auth", "invalid"], hint: str) -> ModelError:
-        return ModelError(f"{self._provider} {what}", kind=kind, provider=self._provider, hint=hint)
+    def _error(self, what: str, hint: str = "") -> ModelError:
+        return ModelError(f"{self._provider} {what}", kind="invalid", provider=self._provider, hint=hint)
 
     def __repr__(self) -> str:
         return f"HttpEmbedder({self.name!r})"

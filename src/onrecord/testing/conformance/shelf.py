@@ -85,15 +85,17 @@ class ShelfSearching:
     """How a shelf finds what is kept on it."""
 
     async def test_a_search_ranks_by_words(self, make_shelf: MakeShelf) -> None:
-        """More and rarer words first; case and accents do not matter; what shares none is not found."""
+        """More and rarer words first, and shorter texts; no case, no accents; what shares no word is not found."""
         async with opened(make_shelf) as shelf:
             await shelf.put(HERS, [
                 kept("one", "We talked about the invoice of March."), kept("two", "The invoice and the late delivery."),
                 kept("three", "Café de Zürich, the delivery."), kept("four", "Nothing of the kind."),
+                kept("short", "A zebra."), kept("long", "A zebra, between many other things that were told of it."),
             ])  # fmt: skip
             assert (await found(shelf, "late INVOICE delivery"))[0] == "two"
             assert await found(shelf, "cafe zurich") == ["three"]
             assert await found(shelf, "elephants") == []
+            assert await found(shelf, "zebra") == ["short", "long"]
             assert len(await found(shelf, "the", limit=2)) == 2
             scores = [one.score for one in await shelf.search(HERS, "episode", "invoice delivery", limit=9)]
             assert scores == sorted(scores, reverse=True)
