@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from onrecord.skills import Route, SkillGraph, SkillProposed
+from onrecord.skills import Route, SkillGraph, SkillProposed, Skills
 from onrecord.skills.skill_entries import EffectJudged, SkillRejected
 from onrecord.testing import call
 from onrecord.tools.tool import ToolResult
 from tests.skills.knowing import answering, descriptions, pick, skill
-from tests.turn.acting import bodies, texts, tool
+from tests.turn.acting import bodies, results, texts, tool
 
 pytestmark = pytest.mark.unit
 
@@ -43,6 +43,14 @@ async def test_125_where_all_ways_are_hidden_it_is_not_said_that_there_is_none()
         pick("c"), "done", features=[graph(*ways, visible=unseen("a", "b"), strictness="guard")]
     )  # fmt: skip
     assert texts(requests[1]) == ["The skill 'c' was not taken up."]
+
+
+@pytest.mark.parametrize("id", [["a"], {"a": 1}, 7, None])
+async def test_what_is_no_id_is_told_as_any_wrong_argument(id: Any) -> None:
+    """Whether a skill may be seen is asked before arguments are checked."""
+    requests, result = await answering(call("read_skill", id=id), "done", features=[Skills(A, visible=unseen())])
+    assert results(result) == [("read_skill", "invalid")]
+    assert "expected string" in texts(requests[1])[0]
 
 
 async def test_what_became_of_a_proposal_names_nothing_hidden() -> None:

@@ -207,8 +207,8 @@ class SkillHooks:
         """A skill that may not be seen may not be taken up either."""
         visible = self.visible
         asked = call.args.get("id") if call.name == skill_tools.READ_SKILL else None
-        if visible is None or asked not in self.skills or _sees(visible, turn, str(asked)):
-            return ALLOW
+        if visible is None or not isinstance(asked, str) or asked not in self.skills or _sees(visible, turn, asked):
+            return ALLOW  # what is no id is for the gate of schemas to say
         return Deny("Permission denied: there is no such skill for this conversation.")
 
     async def after_tool(self, turn: Turn, returned: Returned) -> Allow[Returned] | Deny:
