@@ -19,7 +19,7 @@ from collections.abc import (
     ValuesView,
 )
 from collections.abc import Set as AbstractSet
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, TypeVarTuple, Union, get_args, get_origin
 
 from msgspec import Struct
 
@@ -43,11 +43,11 @@ _LASTING = (Sequence, AbstractSet, KeysView, ValuesView, ItemsView, Mapping)
 _AWAITED = (Awaitable, Coroutine)
 
 
-class _Unknown:
-    """Stands for a type that is imported for type checkers alone, with whatever is written behind its name."""
+Ts = TypeVarTuple("Ts")
 
-    def __class_getitem__(cls, _: object) -> type[_Unknown]:
-        return cls
+
+class _Unknown(Generic[*Ts]):
+    """Stands for a type that is imported for type checkers alone, with whatever is written in its brackets."""
 
 
 _SAYS_NOTHING = (Any, object, _Unknown)
