@@ -110,7 +110,7 @@ async def test_a_rule_over_words_takes_an_example_before_any_intent_does() -> No
     shadowed = [each for each in held.checkup() if each.code == "example-shadowed-by-earlier"]
     assert [(each.severity, each.where) for each in shadowed] == [("error", "refunds")] * 2
     assert await found(held) == [("error", "example-misses-own-rule", "refunds")] * 2
-    own = graph(ByWords(), REFUNDS, INVOICES, Start("refunds", match=Keywords(["lamp"])))
+    own = graph(ByWords(), REFUNDS, INVOICES, Start("refunds", match=Keywords(["lamp"])), never_routes=["hello"])
     assert (own.checkup(), await found(own)) == ((), [])
 
 

@@ -280,7 +280,15 @@ async def test_a_scorer_that_never_answers_is_none(says: bool, monkeypatch: pyte
 async def test_a_model_that_scores_has_only_limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it was asked is on the record, however long it takes."""
     monkeypatch.setattr(turn_start, "SCORING_S", 0.0)
-    model = ScriptedModel("done", consult=['{"choice": "b"}'])
+
+    class Thoughtful(ScriptedModel):
+        async def stream(self, request: Any, /) -> Any:
+            for _ in range(5):
+                await asyncio.sleep(0)  # others get their turn, a limit among them
+            async for chunk in super().stream(request):
+                yield chunk
+
+    model = Thoughtful("done", consult=['{"choice": "b"}'])
     _, result = await answering(features=[graph(ByModel())], model=model)
     assert (routed(result).by, routed(result).to, routed(result).failed) == ("intent", "b", "")
 
