@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.in_process import Instant, Row, added, table
+from benchmarks.in_process import Instant, Row, rows_of, table
 from benchmarks.measure import Work, by_turns, yardstick
 from onrecord import Agent
 from onrecord.governance.budget import Budget, Limit
@@ -69,7 +69,7 @@ async def measured(blocks: int = 25) -> list[Row]:
         "a child turn under a budget": _turns(_below(1), Budget(turn=Limit(tokens=10**9))),
         "three child turns, one in the other": _turns(_below(3)),
     }
-    return added(await by_turns(works, blocks), "plain", BUDGETS)
+    return rows_of(await by_turns(works, blocks), BUDGETS, "plain")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from benchmarks.in_process import Instant, Row, table
-from benchmarks.measure import YARDSTICK_US, Work, by_turns, yardstick
+from benchmarks.in_process import Instant, Row, rows_of, table
+from benchmarks.measure import Work, by_turns, yardstick
 from onrecord.conversation.content import Text
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.messages import UserMessage
@@ -116,17 +116,11 @@ async def measured(blocks: int = 25) -> list[Row]:
         "a delta through Reliable": _deltas(Reliable(TALKS)),
         "a delta through Fallback": _deltas(Fallback(TALKS)),
     }
-    seen = await by_turns(works, blocks)
     without = dict.fromkeys(BUDGETS, "plain") | {
         "failover of a fallback": "plain fallback", "past a model that is left alone": "plain fallback",
         "a delta through Reliable": "bare deltas", "a delta through Fallback": "bare deltas",
     }  # fmt: skip
-    pace = YARDSTICK_US / seen["yardstick"].best
-    rows: list[Row] = []
-    for name, (unit, budget) in BUDGETS.items():
-        best, median = (getattr(seen[name], kind) - getattr(seen[without[name]], kind) for kind in ("best", "median"))
-        rows.append(Row(name=name, unit=unit, budget=budget, best=best, median=median, scaled=best * pace))
-    return rows
+    return rows_of(await by_turns(works, blocks), BUDGETS, without)
 
 
 if __name__ == "__main__":

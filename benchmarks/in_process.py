@@ -35,7 +35,7 @@ from onrecord.turn.director import Stage
 from onrecord.turn.moments import ALLOW, Allow, Hooks
 from onrecord.turn.turn import Turn
 
-__all__ = ("BUDGETS", "Row", "added", "measured", "table")
+__all__ = ("BUDGETS", "Row", "measured", "rows_of", "table")
 
 INSTRUCTIONS = "You are a concise assistant. Use the lookup tool when asked."
 ROUNDS = 4
@@ -301,12 +301,19 @@ def _import(pace: float, runs: int = 7) -> Row:
     return replace(row, scaled=row.best * pace)
 
 
-def added(seen: Mapping[str, Figure], base: str, budgets: Mapping[str, tuple[str, float]]) -> list[Row]:
-    """What each piece of work takes beyond the ``base``, a row for each budget; a yardstick is among what was seen."""
+_UNITS = {"us": 1.0, "ms": 1000.0}
+
+
+def rows_of(
+    seen: Mapping[str, Figure], budgets: Mapping[str, tuple[str, float]], less: str | Mapping[str, str] = ""
+) -> list[Row]:
+    """A row for each budget: what its work takes, less what other work does. A yardstick is among what was seen."""
     pace = YARDSTICK_US / seen["yardstick"].best
     rows: list[Row] = []
     for name, (unit, budget) in budgets.items():
-        best, median = seen[name].best - seen[base].best, seen[name].median - seen[base].median
+        other = less if isinstance(less, str) else less[name]
+        low, by = seen[other] if other else Figure(0, 0), _UNITS[unit]
+        best, median = (seen[name].best - low.best) / by, (seen[name].median - low.median) / by
         rows.append(Row(name=name, unit=unit, budget=budget, best=best, median=median, scaled=best * pace))
     return rows
 

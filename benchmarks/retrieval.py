@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Literal
 
-from benchmarks.in_process import Row
-from benchmarks.in_process import table as table_of
-from benchmarks.measure import YARDSTICK_US, Work, by_turns, yardstick
+from benchmarks.in_process import Row, rows_of, table
+from benchmarks.measure import Work, by_turns, yardstick
 from onrecord.memory import Corpus, Document
 from onrecord.memory.corpus import Mode
 from onrecord.memory.splitters import Spans
@@ -92,20 +91,7 @@ async def measured(blocks: int = 12) -> list[Row]:
         raise ValueError(len(held))
     works: dict[str, Work] = {"yardstick": yardstick}
     works |= {name: _searching(held, questions, mode) for name, mode in MODES.items()}
-    seen = await by_turns(works, blocks)
-    pace = YARDSTICK_US / seen["yardstick"].best
-    return [
-        Row(
-            name=name, unit=unit, budget=budget, best=seen[name].best / 1000, median=seen[name].median / 1000,
-            scaled=seen[name].best / 1000 * pace,
-        )
-        for name, (unit, budget) in BUDGETS.items()
-    ]  # fmt: skip
-
-
-def table(rows: Sequence[Row]) -> str:
-    """The rows as people read them."""
-    return table_of(rows)
+    return rows_of(await by_turns(works, blocks), BUDGETS)
 
 
 if __name__ == "__main__":

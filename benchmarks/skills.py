@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.in_process import Instant, Row, added, lookup, table
+from benchmarks.in_process import Instant, Row, lookup, rows_of, table
 from benchmarks.measure import Work, by_turns, yardstick
 from onrecord import Agent
 from onrecord.models.chunks import CallChunk, Chunk, TextChunk
@@ -84,7 +84,7 @@ async def measured(blocks: int = 25) -> list[Row]:
         "a graph of 200 skills, a pattern each": _turns([_graph(lambda n: Pattern(rf"\btopic number {n}\b"))]),
         "200 skills that the model takes up": _turns([Skills(*_skills())], "read_skill", '{"id":"skill-7"}'),
     }
-    return added(await by_turns(works, blocks), "plain", BUDGETS)
+    return rows_of(await by_turns(works, blocks), BUDGETS, "plain")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 
-from benchmarks.in_process import INSTRUCTIONS, Instant, Row, added, session_of, table
+from benchmarks.in_process import INSTRUCTIONS, Instant, Row, rows_of, session_of, table
 from benchmarks.measure import Work, by_turns, yardstick
 from onrecord import Agent
 from onrecord.conversation.usage import Usage
@@ -66,7 +66,7 @@ async def measured(blocks: int = 15) -> list[Row]:
         "window with a budget, room enough": _turns(Window.budget(5000)),
         "window with a summary, room enough": _turns(Window.summarize(5000, model=scribe)),
     }
-    return added(await by_turns(works, blocks), "without", BUDGETS)
+    return rows_of(await by_turns(works, blocks), BUDGETS, "without")
 
 
 if __name__ == "__main__":

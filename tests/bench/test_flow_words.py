@@ -4,12 +4,12 @@ Figures are taken as in `test_budgets`.
 """
 
 import asyncio
-import sys
 from collections.abc import Mapping
 
 import pytest
 
 from benchmarks import envelope
+from tests.bench.best_rows import show
 
 pytestmark = pytest.mark.bench
 
@@ -28,9 +28,7 @@ def figures(request: pytest.FixtureRequest) -> Mapping[str, envelope.Cost]:
                 best[row.name] = row
         if all(best[name].is_met(HEAD_ROOM) for name in GATED):
             break
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        sys.stdout.write("\n" + envelope.table(list(best.values())) + "\n")
+    show(request, envelope.table(list(best.values())))
     return best
 
 

@@ -4,13 +4,10 @@ Figures of CPU are taken as in `test_budgets`. What two workers drain is wall ti
 says nothing, and the test says that.
 """
 
-from collections.abc import Mapping
-
 import pytest
 
 from benchmarks import flow_turns, flow_wakes
-from benchmarks.in_process import Row
-from tests.bench.best_rows import best_rows, show
+from tests.bench.best_rows import Check, checks_of, show
 
 pytestmark = pytest.mark.bench
 
@@ -20,21 +17,14 @@ BUSY = 0.25
 """Cores used by others from which on wall time says nothing."""
 
 
-@pytest.fixture(scope="module")
-def figures(request: pytest.FixtureRequest) -> Mapping[str, Row]:
-    """All rows, the best of up to three runs: a machine that is busy for seconds spoils one."""
-    best = best_rows(lambda: flow_turns.measured(blocks=20), lambda row: row.budget * HEAD_ROOM)
-    show(request, flow_turns.table(list(best.values())))
-    return best
+check = checks_of(lambda: flow_turns.measured(blocks=20), flow_turns.table, HEAD_ROOM)
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", flow_turns.BUDGETS)
-def test_a_turn_of_flows_costs_no_more_than_its_budget(name: str, figures: Mapping[str, Row]) -> None:
+def test_a_turn_of_flows_costs_no_more_than_its_budget(name: str, check: Check) -> None:
     """A row that got slower fails here, with its figure."""
-    row = figures[name]
-    limit = row.budget * HEAD_ROOM
-    assert row.scaled <= limit, f"{name}: {row.scaled:.2f} {row.unit} at pace, at most {limit:g}"
+    check(name)
 
 
 @pytest.mark.timeout(180)

@@ -5,12 +5,12 @@ busy it says nothing, and the test says that.
 """
 
 import asyncio
-import sys
 from collections.abc import Mapping
 
 import pytest
 
 from benchmarks import hosted, two_workers
+from tests.bench.best_rows import show
 
 pytestmark = pytest.mark.bench
 
@@ -19,13 +19,6 @@ ATTEMPTS = 3
 BUSY = 0.25
 """Cores used by others from which on wall time says nothing."""
 GATED = [name for name, (_, budget) in hosted.BUDGETS.items() if budget]
-
-
-def show(request: pytest.FixtureRequest, table: str) -> None:
-    """Prints a table where people see it."""
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        sys.stdout.write(f"\n{table}\n")
 
 
 @pytest.fixture(scope="module")

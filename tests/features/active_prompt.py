@@ -10,9 +10,7 @@ from msgspec.structs import replace
 from onrecord.conversation.messages import ContextMessage
 from onrecord.conversation.render import context_text
 from onrecord.errors import OutputInvalid
-from onrecord.governance import (
-    before_tool,
-)
+from onrecord.governance import before_tool
 from onrecord.models.request import Request
 from onrecord.prompt import (
     Artifacts,

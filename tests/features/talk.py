@@ -25,7 +25,7 @@ from onrecord.jsonio import dumps
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk, ThinkingChunk
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Wire
-from onrecord.record.entry import Body, Entry
+from onrecord.record.entry import Entry
 from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, call, shown
@@ -209,7 +209,7 @@ def said_last(request: Request) -> str:
     return next((u.text for u in (units[i] for i in range(len(units) - 1, -1, -1)) if isinstance(u, UserMessage)), "")
 
 
-def agent_of(play_model: Talker, made: Sequence[Made], watch: Callable[[Entry], Any] | None = None) -> Agent[Any, Any]:
+def agent_of(model: Talker, made: Sequence[Made], watch: Callable[[Entry], Any]) -> Agent[Any, Any]:
     """The agent of the talk with these features, in this order."""
     tools = []
     for tool in TOOLS:
@@ -221,9 +221,8 @@ def agent_of(play_model: Talker, made: Sequence[Made], watch: Callable[[Entry], 
     given: dict[str, Any] = {}
     for one in made:
         given |= one.given
-    if watch is not None:
-        features.append(Watch(watch, name="outside"))
-    return Agent(play_model, instructions="You help.", tools=tools, features=features, rounds=6, **given)
+    features.append(Watch(watch, name="outside"))
+    return Agent(model, instructions="You help.", tools=tools, features=features, rounds=6, **given)
 
 
 def store_of(agent: Agent[Any, Any]) -> MemoryStore:
@@ -232,9 +231,7 @@ def store_of(agent: Agent[Any, Any]) -> MemoryStore:
 
 
 async def played(*made: Made, inputs: Sequence[tuple[str, Input]] = INPUTS, model: Talker | None = None) -> Play:
-    """The talk with an agent of these features. Between two takes a session is stored, and loaded anew if it
-    ``loads``.
-    """
+    """The talk with an agent of these features. Between two takes a session is stored, and loaded anew."""
     watched: list[Entry] = []
     model = model or Talker()
     agent = agent_of(model, made, watched.append)
@@ -272,8 +269,3 @@ async def _take(play: Play, id: str, said: Input, effects: FakeEffects) -> None:
     if result.question is not None:
         yes: Answered = approved(result.question, by="boss")
         await _take(play, id, yes, effects)
-
-
-def kinds_of(entries: Sequence[Entry]) -> list[type[Body]]:
-    """The kinds of entries, in order."""
-    return [type(entry.body) for entry in entries]

@@ -77,11 +77,12 @@ class Wild(Talker):
 class Life:
     """A session on disk, the agent that serves it, and how often a person let a payment go ahead."""
 
+    play: Play
+
     def __init__(self, folder: str, script: Sequence[Sequence[Any]]) -> None:
         self.path, self.model, self.approved = Path(folder) / "s.db", Wild(), 0
         self.model.said = list(script)
         self.effects, self.asked = FakeEffects(), list[str]()
-        self.play: Play = None  # type: ignore[assignment]  # `restart` makes it
         self.restart()
 
     def restart(self) -> None:

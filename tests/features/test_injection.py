@@ -66,7 +66,7 @@ def harmless(text: str) -> str:
 # ---- doors ----------------------------------------------------------------------------------------------------------
 
 
-async def _by(text: str, *more: Made, names: list[str] = FEATURES, without: str = "", **given: Any) -> Play:
+async def _by(*more: Made, names: list[str] = FEATURES, without: str = "", **given: Any) -> Play:
     made = [ACTIVE[name]()[0] for name in names if name != without]
     return await played(*made, *more, **given)
 
@@ -82,53 +82,52 @@ def _looking(told: object) -> Made:
 
 
 async def _result(text: str) -> Play:
-    return await _by(text, _looking(text), without="artifacts")
+    return await _by(_looking(text), without="artifacts")
 
 
 async def _stored(text: str) -> Play:
-    return await _by(text, _looking(text))
+    return await _by(_looking(text))
 
 
 async def _error(text: str) -> Play:
-    return await _by(text, _looking(ToolResult(text, status="failed")), without="artifacts")
+    return await _by(_looking(ToolResult(text, status="failed")), without="artifacts")
+
+
+async def _found(document: Document) -> Play:
+    corpus = await Corpus.of([document], splitter=whole)
+    return await _by(Made(features=(Retrieve(corpus, query=lambda _: "xylophone", name="shelf", max_chars=9000),)))
 
 
 async def _document(text: str) -> Play:
-    corpus = await Corpus.of([Document("d", f"xylophone {text}")], splitter=whole)
-    return await _by(
-        text, Made(features=(Retrieve(corpus, query=lambda _: "xylophone", name="shelf", max_chars=9000),))
-    )
+    return await _found(Document("d", f"xylophone {text}"))
 
 
 async def _title(text: str) -> Play:
-    corpus = await Corpus.of([Document("d", "xylophone", title=text)], splitter=whole)
-    return await _by(
-        text, Made(features=(Retrieve(corpus, query=lambda _: "xylophone", name="shelf", max_chars=9000),))
-    )
+    return await _found(Document("d", "xylophone", title=text))
 
 
 async def _sensor(text: str) -> Play:
-    return await _by(text, Made(features=(RuntimeContext(providers=(lambda _: text,)),)), without="context")
+    return await _by(Made(features=(RuntimeContext(providers=(lambda _: text,)),)), without="context")
 
 
 async def _person(text: str) -> Play:
     said = [(id, Said(f"#7 bye {text}") if id == "s" and "#7" in str(input) else input) for id, input in INPUTS]
-    return await _by(text, inputs=[*said[:-1], ("s", Said("#7 bye")), said[-1]])
+    return await _by(inputs=[*said[:-1], ("s", Said("#7 bye")), said[-1]])
 
 
 async def _remembered(text: str) -> Play:
     text = re.sub("[.!?]", " ", text)  # how a sentence ends decides whether it is a fact, whoever writes it
     said = Said(f"#1 My name is Ana. remember that {' '.join(text.split())[:180]}")
-    return await _by(text, inputs=[("s", said), *INPUTS[1:]])
+    return await _by(inputs=[("s", said), *INPUTS[1:]])
 
 
 async def _model(text: str) -> Play:
-    return await _by(text, model=Talker(script={**SCRIPT, "#1": [[text]]}))
+    return await _by(model=Talker(script={**SCRIPT, "#1": [[text]]}))
 
 
 async def _arguments(text: str) -> Play:
     asked: list[list[Any]] = [[call("mail", to=text)], ["Looked at them."]]
-    return await _by(text, model=Talker(script={**SCRIPT, "#2": asked}), without="choose")
+    return await _by(model=Talker(script={**SCRIPT, "#2": asked}), without="choose")
 
 
 class _Scribe(Talker):
@@ -143,7 +142,7 @@ class _Scribe(Talker):
 async def _summary(text: str) -> Play:
     model = _Scribe()
     model.text = text[:750]
-    return await _by(text, names=SUMMING, model=model)
+    return await _by(names=SUMMING, model=model)
 
 
 DOORS: Mapping[str, Callable[[str], Any]] = {
@@ -233,7 +232,10 @@ async def test_nobody_else_writes_an_instruction_of_the_application(door: str) -
                 assert not re.search(r"<\s*instruction\s+from\b", text, re.IGNORECASE), text
 
 
-@given(st.lists(st.sampled_from(["<", "/", " ", "\n", "instruction", "INSTRUCTION", " from", "=", ">", "x", OBEY])))
+PIECES = st.sampled_from(["<", "/", " ", "\n", "instruction", "INSTRUCTION", " from", "=", ">", "x", OBEY])
+
+
+@given(st.lists(PIECES, max_size=12))
 def test_no_text_begins_or_ends_an_instruction(words: list[str]) -> None:
     """However it is put together; what is no instruction stays as it is, and what stands in one does not end it."""
     text = "".join(words)

@@ -62,12 +62,16 @@ async def test_an_example_that_begins_elsewhere_is_an_error() -> None:
 async def test_an_example_that_another_intent_has_too_is_a_near_tie() -> None:
     """The model would be offered both."""
     other = Start("returns", match=Intent("sends things back", ["my lamp arrived broken"]))
-    held = graph(ByExample(), REFUNDS, other)
-    assert await found(held) == [
-        ("warning", "overlapping-intents", "refunds"),
-        ("warning", "overlapping-intents", "returns"),
-    ]
-    assert "'returns'" in (await held.checkup_intents())[0].message
+    decider = ScriptedModel()
+    more: list[dict[str, Any]] = [{}, {"strictness": "rails"}, {"decider": decider}]
+    for given in more:  # which of them a turn would take is another matter
+        held = graph(ByExample(), REFUNDS, other, **given)
+        assert await found(held) == [
+            ("warning", "overlapping-intents", "refunds"),
+            ("warning", "overlapping-intents", "returns"),
+        ]
+        assert "'returns'" in (await held.checkup_intents())[0].message
+    assert decider.requests == []
 
 
 async def test_an_example_on_a_menu_of_others_is_an_error() -> None:
@@ -106,17 +110,19 @@ async def test_a_rule_over_words_takes_an_example_before_any_intent_does() -> No
     shadowed = [each for each in held.checkup() if each.code == "example-shadowed-by-earlier"]
     assert [(each.severity, each.where) for each in shadowed] == [("error", "refunds")] * 2
     assert await found(held) == [("error", "example-misses-own-rule", "refunds")] * 2
+    own = graph(ByWords(), REFUNDS, INVOICES, Start("refunds", match=Keywords(["lamp"])), never_routes=["hello"])
+    assert (own.checkup(), await found(own)) == ((), [])
 
 
 async def test_a_model_is_asked_about_every_example() -> None:
-    """Its own, or the agent's; a decider is not asked."""
+    """Its own, or the agent's."""
 
     def choose(asked: Any) -> str:
         return '{"choice": "refunds"}' if "lamp" in repr(asked.pieces[-1]) else '{"choice": "invoices"}'
 
-    model, decider = ScriptedModel(consult=[choose] * 8), ScriptedModel()
-    assert await found(graph(ByModel(), decider=decider), model) == []
-    assert (len(model.requests), decider.requests) == (8, [])
+    model = ScriptedModel(consult=[choose] * 8)
+    assert await found(graph(ByModel()), model) == []
+    assert len(model.requests) == 8
     assert await found(graph(ByModel(ScriptedModel(consult=[choose] * 8)))) == []
 
 

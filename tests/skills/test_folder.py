@@ -94,6 +94,7 @@ WRONG: list[tuple[str, str]] = [
     (plain("a", body="Text.\x00"), r"its text has the control character U\+0000"),
     (plain("a", body="\x1b[31mText."), r"its text has the control character U\+001B"),
     (plain("a", body=" "), "no instructions below"),
+    (plain("a", "on-skip: [hold]\n"), "on-skip is 'advance' or 'hold'"),
     (plain("a", "tools:\n  - missing\n"), "tools names 'missing', which was not given"),
     (plain("a", "tools:\n  - one\n  - one\n"), "tools names 'one' twice"),
     (plain("a", "tools:\n"), "tools is a list of names"),

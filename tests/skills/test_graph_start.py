@@ -14,6 +14,7 @@ from onrecord.conversation.inputs import Happened
 from onrecord.errors import ConfigurationError, ModelError
 from onrecord.record.kinds import ModelReplied
 from onrecord.skills import (
+    ByModel,
     Candidate,
     Closeness,
     Intent,
@@ -274,6 +275,22 @@ async def test_a_scorer_that_never_answers_is_none(says: bool, monkeypatch: pyte
         monkeypatch.setattr(turn_start, "SCORING_S", 0.0)
     _, result = await answering("done", features=[graph(scorer)])
     assert (result.text, routed(result).by, routed(result).failed) == ("done", "menu", "TimeoutError")
+
+
+async def test_a_model_that_scores_has_only_limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it was asked is on the record, however long it takes."""
+    monkeypatch.setattr(turn_start, "SCORING_S", 0.0)
+
+    class Thoughtful(ScriptedModel):
+        async def stream(self, request: Any, /) -> Any:
+            for _ in range(5):
+                await asyncio.sleep(0)  # others get their turn, a limit among them
+            async for chunk in super().stream(request):
+                yield chunk
+
+    model = Thoughtful("done", consult=['{"choice": "b"}'])
+    _, result = await answering(features=[graph(ByModel())], model=model)
+    assert (routed(result).by, routed(result).to, routed(result).failed) == ("intent", "b", "")
 
 
 async def test_a_cancelled_turn_is_not_a_failed_scorer() -> None:

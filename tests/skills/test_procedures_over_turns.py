@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.skills import Keywords, Route, SkillGraph, Skills, Start
-from onrecord.skills.skill_entries import SkillActivated, StepAdvanced, StepsUnfinished, TurnRouted
+from onrecord.skills import Keywords, Route, Skill, SkillGraph, Skills, Start
+from onrecord.skills.skill_entries import SkillActivated, StepAdvanced, StepSkipped, StepsUnfinished, TurnRouted
 from onrecord.testing import ScriptedModel, call
 from tests.skills.knowing import descriptions, offered, pick, procedure, skill
 from tests.turn.acting import Result, bodies, texts, turn
@@ -16,12 +16,12 @@ from tests.turn.acting import Result, bodies, texts, turn
 pytestmark = pytest.mark.unit
 
 
-def graph(**given: Any) -> SkillGraph:
+def graph(returns: Skill | None = None) -> SkillGraph:
     """A procedure that a keyword begins, and another skill that a keyword or the model goes to."""
     start = [Start("returns", match=Keywords(["return"])), Start("chat", match=Keywords(["chat"]))]
     ways = [Route("chat", "returns"), Route("returns", "chat")]
     return SkillGraph(
-        [procedure(), skill("chat")], start=start, routes=ways, continuity="conversation", check="off", **given
+        [returns or procedure(), skill("chat")], start=start, routes=ways, continuity="conversation", check="off"
     )  # fmt: skip
 
 
@@ -94,6 +94,27 @@ async def test_asking_again_for_a_skill_tells_the_step_that_is_next(held: Any) -
     assert [text[:28] for text in told] == [
         "It has 2 steps. Step 1 is n1", "It has 2 steps. Step 2 is n2", "It has 2 steps. Step 1 is n1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "again"),
+    [(("I return it", "thanks"), [pick("returns")]), (("I return it", "return it", "thanks"), ["done"])],
+)
+async def test_what_begins_again_and_goes_no_further_is_at_its_first_step_in_the_next_turn(
+    said: tuple[str, ...], again: list[Any]
+) -> None:
+    """Whether the model asked for the skill again, or a rule led there again."""
+    answers = [call("t1"), call("t2"), *again, "more?", "more?", call("t1"), call("t2"), "done"]
+    _, results = await turns(*said, answers=answers)
+    assert (steps(results)[0], steps(results)[-1], bodies(results[-1], TurnRouted)[0].step) == ([1, 2], [1, 2], 1)
+
+
+async def test_a_step_that_cannot_be_skipped_is_still_next_in_the_next_turn() -> None:
+    """Under ``on_skip="hold"`` the reason is noted, and nothing is passed over."""
+    held = graph(returns=procedure(on_skip="hold"))
+    _, results = await turns("I return it", "so?", answers=[call("skip_step", reason="no"), *["more?"] * 4], held=held)
+    assert [body.policy for body in bodies(results[0], StepSkipped)] == ["hold"]
+    assert bodies(results[1], TurnRouted)[0].step == 1
 
 
 async def test_a_procedure_that_was_skipped_to_its_end_is_done() -> None:

@@ -35,6 +35,7 @@ def folder(tmp_path: Path) -> Path:
     (held / "refunds" / ".hidden" / "x.md").write_text(SECRET)
     (held / "refunds" / "link.md").symlink_to(tmp_path / "secret.md")
     (held / "refunds" / "away").symlink_to(tmp_path)
+    (held / "refunds" / "circle.md").symlink_to("circle.md")
     return held
 
 
@@ -58,7 +59,8 @@ async def test_a_model_reads_what_a_skill_refers_to(folder: Path) -> None:
     [
         "../../secret.md", "references/../../../secret.md", "/etc/hostname", "link.md", "away/secret.md", ".env",
         ".hidden/x.md", "references", "", ".", "..", "missing.md", "..\\..\\secret.md", "references/guide.md\x00",
-        "../orders/references/guide.md", "~/secret.md", "references//..//..//..//secret.md",
+        "../orders/references/guide.md", "~/secret.md", "references//..//..//..//secret.md", "x" * 300 + ".md",
+        "x/" * 3000, "circle.md", "circle.md/x",
     ],
 )  # fmt: skip
 async def test_nothing_else_is_read(folder: Path, path: str) -> None:

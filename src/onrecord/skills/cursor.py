@@ -16,7 +16,7 @@ from onrecord.skills.hop import Hop, MoveCause
 from onrecord.skills.matching import Finder, StartIndex, Witness
 from onrecord.skills.routes import Decide, Route, Start
 
-__all__ = ("LEFT", "Lost", "Move", "Resolver", "held", "outcome_of")
+__all__ = ("LEFT", "RAN", "Lost", "Move", "Resolver", "held", "outcome_of")
 
 log = logging.getLogger("onrecord.skills")
 T = TypeVar("T")

@@ -118,7 +118,7 @@ def _one(path: Path, root: Path, tools: Mapping[str, Tool]) -> tuple[Skill, list
     if not body.strip():
         raise _invalid(where, "there are no instructions below the front matter")
     on_skip = held.get("on-skip")
-    if on_skip not in {None, "advance", "hold"}:
+    if on_skip not in (None, "advance", "hold"):  # no set: what a file says may be a list
         raise _invalid(where, "on-skip is 'advance' or 'hold'")
     skill = Skill(
         name, _text(held, "description", where, most=1024), body, tools=_tools(held, where, tools),

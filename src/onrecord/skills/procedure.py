@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Text
 from onrecord.conversation.messages import Note
 from onrecord.models.request import Piece
+from onrecord.skills.cursor import RAN
 from onrecord.skills.skill import Skill, SkillStep
 from onrecord.skills.skill_entries import StepAdvanced, StepSkipped, StepsUnfinished
 from onrecord.skills.skill_state import SkillFold, SkillState
@@ -87,7 +88,7 @@ class Procedures:
 
     def stepped(self, turn: Turn, returned: Returned) -> Allow[Returned]:
         """The step is done when its tool ran without an error; the result then says what is next."""
-        if returned.call.name not in self.tools or returned.status not in {"returned", "partial"}:
+        if returned.call.name not in self.tools or returned.status not in RAN:
             return ALLOW
         at = self.at(turn.state(self.fold))
         if at is None or at.step.tool != returned.call.name:

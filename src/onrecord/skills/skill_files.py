@@ -61,12 +61,12 @@ def _is_skill(path: Path, root: Path) -> bool:
 def _read(folder: Path, path: str) -> str:
     named = PurePosixPath(path)
     inside = _inside(folder, named) if path.isprintable() and "\\" not in path else None
-    if inside is None or not inside.is_file():
+    if inside is None:
         files = ", ".join(_files(folder)) or "none"
         raise LookupError(f"the skill {folder.name!r} has no file {path[:200]!r}; its files are: {files}")
-    if inside.stat().st_size > MOST_BYTES:
-        raise ValueError(f"the file {path!r} is larger than {MOST_BYTES} bytes")
     try:
+        if inside.stat().st_size > MOST_BYTES:
+            raise ValueError(f"the file {path!r} is larger than {MOST_BYTES} bytes")
         return inside.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise ValueError(f"the file {path!r} is not a text") from None
@@ -79,8 +79,11 @@ def _inside(folder: Path, named: PurePosixPath) -> Path | None:
     if named.is_absolute() or any(part.startswith(".") for part in named.parts):
         return None
     root = folder.resolve()
-    found = root.joinpath(*named.parts).resolve()
-    return found if found.is_relative_to(root) and found != root else None
+    try:
+        found = root.joinpath(*named.parts).resolve()
+        return found if found.is_relative_to(root) and found.is_file() else None
+    except (OSError, RuntimeError):  # too long a name, or links in a circle: the error would tell the whole path
+        return None
 
 
 def _files(folder: Path) -> Iterator[str]:

@@ -35,7 +35,7 @@ log = logging.getLogger("onrecord.skills")
 def used_skills(now: SkillState, skills: Mapping[str, Skill], graph: GraphPlan | None) -> tuple[str, ...]:
     """The skills in use, in the order of their declaration when a graph decides, else as they were taken up."""
     # A turn that waited may go on in a newer build, which has not all of its skills any more.
-    active = now.active if skills.keys() >= set(now.active) else tuple(filter(skills.get, now.active))
+    active = tuple(id for id in now.active if id in skills)
     if graph is None:
         return active
     wired = () if now.is_parked else (*graph.always, *((now.cursor,) if now.cursor in skills else ()))
@@ -207,8 +207,8 @@ class SkillHooks:
         """A skill that may not be seen may not be taken up either."""
         visible = self.visible
         asked = call.args.get("id") if call.name == skill_tools.READ_SKILL else None
-        if visible is None or asked not in self.skills or _sees(visible, turn, str(asked)):
-            return ALLOW
+        if visible is None or not isinstance(asked, str) or asked not in self.skills or _sees(visible, turn, asked):
+            return ALLOW  # what is no id is for the gate of schemas to say
         return Deny("Permission denied: there is no such skill for this conversation.")
 
     async def after_tool(self, turn: Turn, returned: Returned) -> Allow[Returned] | Deny:

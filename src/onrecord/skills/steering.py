@@ -12,7 +12,7 @@ from onrecord.skills import skill_tools
 from onrecord.skills.cursor import LEFT, Move, outcome_of
 from onrecord.skills.engagement import advanced, park_card
 from onrecord.skills.graph_plan import GraphPlan
-from onrecord.skills.hop import Hop
+from onrecord.skills.hop import Hop, MoveCause
 from onrecord.skills.skill_entries import (
     RerouteSuperseded,
     RouteConflict,
@@ -59,10 +59,13 @@ class Steering:
         """The hop of a turn's first request."""
         state = turn.state(self.fold)
         routed = state.routed
-        to, by = ("", "none") if routed is None or routed.by == "menu" else (routed.to, routed.by)
+        to = ""
+        by: MoveCause = "none"
+        if routed is not None and routed.by != "menu":
+            to, by = routed.to, routed.by
         return Hop(
             round=1, message=message, cursor=state.cursor, active=state.active, routed=_is_apart(routed), to=to,
-            by=by,  # type: ignore[arg-type] # "menu" is left out
+            by=by,
         )  # fmt: skip
 
     def next(self, turn: Turn, message: str, batch: Sequence[ToolCall]) -> Hop:
