@@ -16,14 +16,12 @@ from onrecord.turn.call import error_text, failed_rule, place_of, settled
 from onrecord.turn.call_context import CallContext
 from onrecord.turn.contained import ends_take, told
 from onrecord.turn.moments import SLOTS, Allow, Deny, Stop
+from onrecord.turn.pause import BEFORE, CHECKED
 from onrecord.turn.plan import Mounted
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("BEFORE", "CHECKED", "Asker", "Refused", "run_again", "run_before", "same_args")
-
-BEFORE, CHECKED = "before", "checked"
-"""How places begin where a call waits for an answer: behind a hook, or behind its second look at the arguments."""
+__all__ = ("Asker", "Refused", "run_again", "run_before", "same_args")
 
 _SLOTS = SLOTS["before_tool"]
 _PERMISSION, _ARGUMENTS, _CREDENTIALS = _SLOTS["PERMISSION"], _SLOTS["ARGUMENTS"], _SLOTS["CREDENTIALS"]
