@@ -172,6 +172,23 @@ def test_features_that_cannot_stand_together_name_who_brings_them() -> None:
         Bundle(name="desk", version="1", features=lone)
 
 
+@pytest.mark.parametrize(
+    ("hooks", "what"),
+    [
+        (Hooks(on_request=nothing, order={"request": SLOTS["request"]["WINDOW"]}), "can hold the window"),
+        (Hooks(on_thinking=str), "rewrites thinking"),
+        (Hooks(redact=lambda entry: entry), "redacts"),
+    ],
+)
+def test_what_there_is_one_of_is_refused_by_name_and_side(hooks: Hooks, what: str) -> None:
+    """Both features, and who brings each; one of them alone is fine."""
+    desk = Bundle(name="desk", version="1", features=(Named("two", hooks),))
+    told = f"only one feature {what}; found 'one' and 'two', of the agent itself and of .*desk"
+    with pytest.raises(FeatureConflict, match=told):
+        Agent(ScriptedModel(), features=[Named("one", hooks), desk])
+    Agent(ScriptedModel(), features=[desk])
+
+
 def test_185_one_tool_may_come_by_several_ways() -> None:
     """The same object is the same tool (cases 184, 185)."""
     shared = tool("lookup")

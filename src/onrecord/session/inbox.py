@@ -240,7 +240,7 @@ def kind_of_row(body: RowBody) -> str:
     return str(body.__struct_config__.tag)
 
 
-_KINDS: dict[str, type[Any]] = {
+_KINDS: dict[str, Any] = {
     str(kind.__struct_config__.tag): kind
     for kind in (Said, Happened, Started, Woke, Answered, Interruption, HistoryChanged, Outgoing)
 }

@@ -180,7 +180,7 @@ def _ignored(input: Input, session: Session) -> Outcome | None:
     return None
 
 
-def stale(key: str) -> Outcome:
+def stale(key: str | None) -> Outcome:
     """The line of an answer to a question that is not open."""
     return Outcome(kind="input", status="ignored", code="stale-answer", key=key, message="no such question is open")
 
