@@ -11,7 +11,7 @@ __all__ = ("check_condition", "is_async", "says_yes")
 
 def is_async(function: object) -> bool:
     """Whether what a function gives has to be awaited, as far as its declaration tells."""
-    called = getattr(type(function), "__call__", None)  # noqa: B004 - the method itself is looked at, not whether it is
+    called = type(function).__call__ if callable(function) else None  # of an object with a method for being called
     inner = getattr(function, "func", function)  # of a functools.partial
     return any(inspect.iscoroutinefunction(one) for one in (function, inner, called))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import NODEFAULT, Struct, StructMeta
 
@@ -83,16 +83,16 @@ class Declared(StructMeta):
 
     if not TYPE_CHECKING:  # for a type checker a struct is called as its fields say
 
-        def __call__(cls, *args, **named):  # noqa: N805 - of a metaclass
+        def __call__(self, *args, **named):
             """The struct, made and checked."""
-            with _checked(_struct, cls, args, named):
+            with _checked(_struct, self, args, named):
                 return super().__call__(*args, **named)
 
 
 def declared(made: F) -> F:
     """The function, or the class, with its arguments checked each time. ConfigurationError names a wrong one."""
     if isinstance(made, type):
-        made.__init__ = _wrapped(made.__init__, made)  # type: ignore[misc]  # a class is checked where it is made
+        type.__setattr__(made, "__init__", _wrapped(vars(made)["__init__"], made))
         return made
     return _wrapped(made, made)
 
@@ -110,7 +110,7 @@ def _wrapped(function: F, owner: Callable[..., Any]) -> F:
         with _checked(_function, (function, owner), args[skip:], named):
             return function(*args, **named)
 
-    return later if inspect.iscoroutinefunction(function) else now  # type: ignore[return-value]  # takes the same
+    return cast(F, later if inspect.iscoroutinefunction(function) else now)
 
 
 @contextmanager

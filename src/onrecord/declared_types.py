@@ -19,7 +19,7 @@ from collections.abc import (
     ValuesView,
 )
 from collections.abc import Set as AbstractSet
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, TypeVarTuple, Union, get_args, get_origin
 
 from msgspec import Struct
 
@@ -41,6 +41,16 @@ _LASTING = (Sequence, AbstractSet, KeysView, ValuesView, ItemsView, Mapping)
 """What can be read more than once, so that its elements can be looked at."""
 
 _AWAITED = (Awaitable, Coroutine)
+
+
+Ts = TypeVarTuple("Ts")
+
+
+class _Unknown(Generic[*Ts]):
+    """Stands for a type that is imported for type checkers alone, with whatever is written in its brackets."""
+
+
+_SAYS_NOTHING = (Any, object, _Unknown)
 
 
 class Fit(Struct, frozen=True):
@@ -106,7 +116,7 @@ def fit_of(hint: Any) -> Fit:
     plain = origin or hint
     if plain in (Callable, Literal):
         return _function(args) if plain is Callable else _words(args)
-    if not isinstance(plain, type) or plain in (object, Any):
+    if not isinstance(plain, type) or plain in _SAYS_NOTHING:
         return ANYTHING
     if plain is type or issubclass(plain, Mapping):
         return _mapping(args) if plain is not type else _class(args)
@@ -134,7 +144,7 @@ def _function(args: tuple[Any, ...]) -> Fit:
     """A function, and a plain one where it gives neither a promise nor just anything."""
     given = args[-1] if args else Any
     parts = get_args(given) if get_origin(given) in (Union, types.UnionType) else (given,)
-    is_plain = not any(part in (Any, object) or (get_origin(part) or part) in _AWAITED for part in parts)
+    is_plain = not any(part in _SAYS_NOTHING or (get_origin(part) or part) in _AWAITED for part in parts)
     is_plain = is_plain and all(fit_of(part) is not ANYTHING for part in parts)
     if not is_plain:
         return Fit("a function", callable)
@@ -149,7 +159,7 @@ def _answers(value: object) -> bool:
 
 
 def _class(args: tuple[Any, ...]) -> Fit:
-    if not args or not isinstance(args[0], type):
+    if not args or not isinstance(args[0], type) or args[0] in _SAYS_NOTHING:
         return ANYTHING  # a type of any form, such as list[int]
     kind = args[0]
     return Fit(f"a class of {kind.__name__}", lambda value: isinstance(value, type) and issubclass(value, kind))
@@ -208,23 +218,19 @@ def _members(protocol: type) -> tuple[str, ...]:
 
 
 class _Names(dict[str, Any]):
-    """The names of a module, for reading its annotations. What it imports for type checkers alone may be anything."""
+    """The names of a module, for reading its annotations."""
 
     def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, Any)
+        return getattr(builtins, name, _Unknown)
 
 
 def names_of(declares: Any) -> Mapping[str, Any]:
-    """The annotations that a class or a function has itself, read; Any for one that cannot be read."""
+    """The annotations that a class or a function has itself, read; none where one of them cannot be."""
     module = sys.modules.get(getattr(declares, "__module__", ""), None)
     known = _Names(vars(module)) if module is not None else _Names()
-    return {name: _read(hint, known) for name, hint in inspect.get_annotations(declares).items()}
-
-
-def _read(hint: Any, known: _Names) -> Any:
-    if not isinstance(hint, str):
-        return hint
     try:
-        return eval(hint, {}, known)  # noqa: S307 - an annotation of the library itself
-    except Exception:  # noqa: BLE001 - a type that cannot be read at run time says nothing
-        return Any
+        return inspect.get_annotations(declares, locals=known, eval_str=True)
+    except (AttributeError, NameError, SyntaxError, TypeError):
+        # A class of an application may be annotated with what only its type checker understands. It works all the
+        # same, so its arguments pass unchecked.
+        return {}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import Struct
@@ -112,6 +112,10 @@ from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import StaticTools, gated, prefixed
 from onrecord.turn.instruction import OnActivation, OnReturn
 from onrecord.turn.plan import Bundle
+
+if TYPE_CHECKING:
+    import decimal
+    from collections import OrderedDict
 
 pytestmark = pytest.mark.unit
 
@@ -298,6 +302,29 @@ def test_what_an_own_function_raises_stays_what_it_is() -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(Corpus.of([Document("h.md", "x")], splitter=broken))
+
+
+def test_what_only_type_checkers_import_takes_anything_and_hides_nothing_else() -> None:
+    """Its name may be followed by brackets; the other annotations beside it are read."""
+
+    class Mine(Struct, metaclass=Declared):
+        odd: OrderedDict[str, int]
+        kind: type[OrderedDict[str, int]] | None = None
+        count: int = 0
+
+    assert slip(Mine)({"what": "ever"}, kind=int).count == 0
+    with pytest.raises(ConfigurationError, match="count= of Mine is a whole number, not str"):
+        slip(Mine)(1, count="x")
+
+
+def test_a_class_whose_annotations_nobody_can_read_is_not_checked() -> None:
+    """It works all the same."""
+
+    class Mine(Struct, metaclass=Declared):
+        odd: decimal.Decimal
+        count: int = 0
+
+    assert slip(Mine)(1, count="x").count == "x"
 
 
 def test_every_feature_is_in_the_table() -> None:

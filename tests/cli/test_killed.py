@@ -124,7 +124,7 @@ def lets_live(store: Path, patience_s: float = 20.0) -> None:
     """
     until = time.monotonic() + patience_s
     while any(row.attempt >= 3 for row in rows(store, "in")) and time.monotonic() < until:
-        time.sleep(0.02)
+        time.sleep(0.02)  # another process works: there is nothing here to wait on, and its row says when it is done
 
 
 class Insistent:

@@ -95,7 +95,7 @@ def answer(message: dict[str, Any]) -> None:
     behaviour = how()
     tools = {} if "no-tools" in behaviour else {"tools": {"listChanged": True}}
     if method == "initialize":
-        time.sleep(30 if "slow" in behaviour else 0)
+        time.sleep(30 if "slow" in behaviour else 0)  # longer than any test waits: the client gives it up and kills it
         info = {"name": "raw", "version": "1.2.3"}
         result: dict[str, Any] | None = {"protocolVersion": "2025-06-18", "capabilities": tools, "serverInfo": info}
     elif method == "server/discover" and "modern" in behaviour:
@@ -129,7 +129,7 @@ def main() -> None:
         deaf = "deaf" in how()
         answer(json.loads(line))
         if deaf:
-            time.sleep(30)
+            time.sleep(30)  # it reads nothing more; the client gives it up and kills it
 
 
 if __name__ == "__main__":

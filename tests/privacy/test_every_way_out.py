@@ -9,6 +9,7 @@ import io
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,7 @@ def test_what_cannot_be_redacted_is_shown_to_no_reader(caplog: pytest.LogCapture
         raise RuntimeError(CANARY)
 
     entry = Entry(seq=7, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=Noted(by="x", text=CANARY))
-    assert _left(entry, broken) is None
+    assert _left(partial(broken, entry), "entry 7") is None
     sign = CallDelta(id="c", name="pay", status="asked", args={"to": CANARY})
     left = _shown(Progress(turn="t", take=0, at=0, items=(TextDelta("Hi"), sign)), broken)
     assert left is not None

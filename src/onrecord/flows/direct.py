@@ -108,7 +108,7 @@ class Flows:
             keeps_wakes=True, manifest={"flows": [flow.id for flow in self.declared]},
         )  # fmt: skip
 
-    def _check_tools(self, tools: Mapping[str, Tool], may_be_more: bool) -> None:  # noqa: FBT001 - `Hooks.built` says so
+    def _check_tools(self, tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
         for flow in self.declared:
             check_tools(flow, None, tools, open=may_be_more)
         if self._book.idle is not None:

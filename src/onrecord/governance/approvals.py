@@ -124,8 +124,8 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
             return minimal_evidence(tool, call)
 
 
-def _check_needed(tools: Mapping[str, Tool], has_toolsets: object) -> None:
-    if has_toolsets or any(isinstance(trait, NeedsCheckIn) for tool in tools.values() for trait in tool.traits):
+def _check_needed(tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
+    if may_be_more or any(isinstance(trait, NeedsCheckIn) for tool in tools.values() for trait in tool.traits):
         return
     raise ConfigurationError(
         "CheckIn has no tool to ask about", hint='give one traits=(NeedsCheckIn("always"),), or leave CheckIn out'

@@ -225,8 +225,8 @@ async def _taken_out(turn: Turn, returned: Returned) -> Allow[Returned]:
     return Allow(replace(returned, content=content), "a credential was taken out")
 
 
-def _check_needed(tools: Mapping[str, Tool], has_toolsets: object) -> None:
-    if has_toolsets or any(isinstance(trait, NeedsCredential) for tool in tools.values() for trait in tool.traits):
+def _check_needed(tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
+    if may_be_more or any(isinstance(trait, NeedsCredential) for tool in tools.values() for trait in tool.traits):
         return
     raise ConfigurationError(
         "Credentials has no tool that needs any", hint='give one traits=(NeedsCredential(service="..."),)'

@@ -177,12 +177,12 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
             manifest={"permissions": about}, alone=True,
         )  # fmt: skip
 
-    def _check_names(self, own: frozenset[str], tools: Mapping[str, Tool], has_toolsets: object) -> None:
+    def _check_names(self, own: frozenset[str], tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
         for tool in tools:
             if tool not in own and not any(self.allowed(tool, role) for role in self.roles or [""]):
                 # A feature whose tools nobody may use does nothing, and looks as if it did.
                 log.warning("permissions: nobody may use the tool %r, which a feature brings", tool)
-        if has_toolsets:
+        if may_be_more:
             return
         named = [(f"role {role!r}", one) for role, ones in self.roles.items() for one in ones]
         named += [(f"policy {policy.name!r}", one) for policy in self.policies for one in policy.tools]

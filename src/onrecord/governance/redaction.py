@@ -18,10 +18,9 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Wake
-from onrecord.conversation.required_text import required_text
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
-from onrecord.governance.named_values import without_named
+from onrecord.governance.redacted_words import RedactedWords
 from onrecord.governance.worded_fields import worded_fields
 from onrecord.jsonio import UNREADABLE, Json, loads, writable
 from onrecord.record.entry import Entry, UnknownBody
@@ -187,18 +186,12 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
 
     def text(self, text: str) -> str:
         """A text as it may leave."""
-        if not self.texts:
-            return self.word if text else text
-        for required, pattern in self._searched:
-            if required in text:
-                text = pattern.sub(self._word, text)
-        return text
+        return self._words.text(text)
 
     @cached_property
-    def _searched(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        """The patterns, each with a text without which it need not be tried."""
-        patterns = cast("tuple[re.Pattern[str], ...]", self.patterns)
-        return tuple((required_text(one.pattern) if one.flags == re.UNICODE else "", one) for one in patterns)
+    def _words(self) -> RedactedWords:
+        patterns, names = cast("tuple[re.Pattern[str], ...]", self.patterns), cast("frozenset[str]", self.names)
+        return RedactedWords(patterns, names, self.word, texts=self.texts)
 
     def _unknown(self, body: UnknownBody) -> UnknownBody:
         """A body that nothing here declares: all of it is looked at, but for what kind it is."""
@@ -214,24 +207,25 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
             if len(_MANIFESTS) >= MOST_MANIFESTS:
                 _MANIFESTS.clear()
             # What the key names by id is kept with it, so that no id can come to mean something else.
-            seen = _MANIFESTS[key] = (self, held, _declared(self, held))
+            seen = _MANIFESTS[key] = (self, held, self._declared(held))
         return seen[2]
 
-    def _member(self, found: re.Match[str]) -> str:
-        quote = found[1].lstrip()[:1]
-        return f"{found[1]}{quote}{self.word}{quote}" if quote in ("'", '"') else f"{found[1]}{self.word}"
-
-    def _word(self, found: re.Match[str]) -> str:
-        return self.word
+    def _declared(self, value: Any) -> Any:
+        """A manifest, whose names are those of code at every depth."""
+        if not isinstance(value, Mapping):
+            return self._walked(value)
+        new = {
+            name: self.word if name.casefold() in self.names else self._declared(held) for name, held in value.items()
+        }
+        return value if all(new[name] is held for name, held in value.items()) else new
 
     def _walked(self, value: Any) -> Any:
         """The value with what it holds redacted; itself when nothing changed."""
-        kind = type(value)
-        if kind is str:
+        if isinstance(value, str):
             return self._text_of(value)
-        if kind in _PLAIN or (not value and not isinstance(value, Struct)):
+        if type(value) in _PLAIN or (not value and not isinstance(value, Struct)):
             return value
-        if kind is tuple or kind is list:
+        if isinstance(value, (tuple, list)):
             return self._items(value)
         if isinstance(value, Struct):
             return self._history(value) if isinstance(value, HistoryChanged) else self._struct(value)
@@ -241,15 +235,7 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
             held = loads(bytes(value)) if bytes(value) else None
             new = self._walked(held)
             return value if new is held else Raw(_encode(new))
-        if isinstance(value, (bytes, bytearray)):
-            return value if self.media else b""
-        return self._of_subtype(value)
-
-    def _of_subtype(self, value: Any) -> Any:
-        """The same of a type that a feature derived from a plain one."""
-        if isinstance(value, str):
-            return self._text_of(value)
-        return self._items(value) if isinstance(value, (tuple, list)) else value
+        return b"" if isinstance(value, (bytes, bytearray)) and not self.media else value
 
     def _text_of(self, text: str) -> str:
         """A text, or JSON in a text, whose members may have to go by their names, and whose words may be escaped."""
@@ -262,8 +248,7 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
             else:
                 new = self._walked(held)
                 return text if new is held else _encode(new).decode()
-        named = without_named(plain, cast("frozenset[str]", self.names), self._member) if self.names else plain
-        left = self.text(named)
+        left = self._words.prose(plain)
         return text if left == plain else left
 
     def _history(self, body: HistoryChanged) -> HistoryChanged:
@@ -294,7 +279,7 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
         items: list[Any] | None = None
         counts = isinstance(value, list)  # those of JSON are; a tuple is a field, with the types that it declares
         for place, old in enumerate(value):
-            new = _number(self, old) if counts and type(old) in NUMBERS else self._walked(old)
+            new = self._words.number(old) if counts and type(old) in NUMBERS else self._walked(old)
             if new is not old:
                 items = [*value] if items is None else items
                 items[place] = new
@@ -307,27 +292,8 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
         for name, held in value.items():
             kept: Any = self.word
             if name.casefold() not in self.names:
-                kept = _number(self, held) if type(held) in NUMBERS else self._walked(held)
-            left = self.text(name) if keys and self.texts else name
+                kept = self._words.number(held) if type(held) in NUMBERS else self._walked(held)
+            left = self._words.text(name) if keys and self.texts else name
             same = same and kept is held and left == name
             new[left] = kept
         return value if same else new
-
-
-def _number(redaction: Redaction, value: float) -> float | str:
-    """A number of JSON: an account may be written as one."""
-    if not redaction.texts:
-        return value
-    text = str(value)
-    return value if redaction.text(text) == text else redaction.word
-
-
-def _declared(redaction: Redaction, value: Any) -> Any:
-    """A manifest, whose names are those of code at every depth."""
-    if not isinstance(value, Mapping):
-        return redaction._walked(value)  # noqa: SLF001 - a part of it, beside it
-    new = {
-        name: redaction.word if name.casefold() in redaction.names else _declared(redaction, held)
-        for name, held in value.items()
-    }
-    return value if all(new[name] is held for name, held in value.items()) else new

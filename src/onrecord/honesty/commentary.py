@@ -88,7 +88,7 @@ class Commentary:
         if self._tell is not None and (told := self._teller.told(entry.body)):
             self._tell(told, entry)
 
-    def _check_tools(self, tools: Mapping[str, Tool], more: bool) -> None:  # noqa: FBT001 - `Hooks.built` says so
-        for name in () if more else self._status.tools:
+    def _check_tools(self, tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
+        for name in () if may_be_more else self._status.tools:
             if name not in tools:
                 raise refused(f"the status 'tool.{name}' is about a tool that the agent does not have", name, tools)

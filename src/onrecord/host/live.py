@@ -11,7 +11,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from onrecord.record.leaving import Leaves, call_leaving, leaving
 from onrecord.session.store import Store
 
 log = logging.getLogger("onrecord.host")
+L = TypeVar("L")
 
 __all__ = ("Committed", "Draft", "Gone", "Live", "LiveItem", "Place", "Progress")
 
@@ -221,7 +223,7 @@ class Live:
                     async with aclosing(self._store.entries(key, after=after)) as entries:
                         async for entry in entries:
                             after = entry.seq
-                            if (left := _left(entry, leaves)) is not None:
+                            if (left := _left(partial(leaves, entry), f"entry {entry.seq}")) is not None:
                                 yield Committed(left)
                     continue
                 if draft is None and channel.draft is not None:
@@ -240,12 +242,12 @@ class Live:
                 channel.draft.listeners.remove(channel.wake)
 
 
-def _left(entry: Entry, leaves: Leaves) -> Entry | None:
-    """The entry as readers get it. What cannot be redacted is shown to nobody."""
+def _left(make: Callable[[], L], what: str) -> L | None:
+    """Something as readers get it. What cannot be redacted is shown to nobody."""
     try:
-        return leaves(entry)
-    except Exception as error:  # noqa: BLE001 - whatever the reason, it may not leave as it is
-        log.warning("entry %d is shown to no reader: its redaction failed (%s)", entry.seq, type(error).__name__)
+        return make()
+    except Exception as error:  # noqa: BLE001 - a redaction may be an application's, and what it failed over may not leave as it is
+        log.warning("%s is shown to no reader: its redaction failed (%s)", what, type(error).__name__)
         return None
 
 
@@ -256,13 +258,13 @@ def _shown(progress: Progress, leaves: Leaves) -> Progress | None:
     """
     if leaves is leaving:
         return progress
-    kept = [item for item in progress.items if not isinstance(item, ReasoningDelta)]
-    try:
-        items = tuple(call_leaving(one, leaves) if isinstance(one, CallDelta) else one for one in kept)
-    except Exception as error:  # noqa: BLE001 - whatever the reason, it may not leave as it is
-        log.warning("a call is shown to no reader: its redaction failed (%s)", type(error).__name__)
-        items = tuple(one for one in kept if not isinstance(one, CallDelta))
-    return replace(progress, items=items) if items else None
+    items: list[Delta | None] = [
+        _left(partial(call_leaving, one, leaves), "a call") if isinstance(one, CallDelta) else one
+        for one in progress.items
+        if not isinstance(one, ReasoningDelta)
+    ]
+    shown = tuple(one for one in items if one is not None)
+    return replace(progress, items=shown) if shown else None
 
 
 def _progress(draft: Draft, index: int, place: Place | None) -> tuple[Progress | None, int]:

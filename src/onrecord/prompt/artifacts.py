@@ -163,7 +163,7 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             run.tell(ArtifactResolved(ref=held.ref, what=held.kind, bytes=held.bytes, via=name, tool=call.name))
         return ALLOW
 
-    def _built(self, tools: Mapping[str, Tool], *_: object) -> None:
+    def _built(self, tools: Mapping[str, Tool], /, **_: bool) -> None:
         for tool in tools.values():
             for trait in tool.traits:
                 if isinstance(trait, Wants) and trait.artifacts != self:

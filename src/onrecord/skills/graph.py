@@ -120,9 +120,9 @@ class SkillGraph:
             about["scorer"] = plan.begins.scorer.name
         return {"skill_graph": about}
 
-    def _built(self, tools: Mapping[str, Tool], more: bool) -> None:  # noqa: FBT001 - the signature of `Hooks.built`
+    def _built(self, tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
         """Texts are checked against the tools of the agent, which are all there are unless toolsets bring more."""
-        self._tell(tuple(body_findings(self.plan, self.scoped, frozenset(tools), closed=not more)))
+        self._tell(tuple(body_findings(self.plan, self.scoped, frozenset(tools), closed=not may_be_more)))
 
     def _tell(self, found: Sequence[Finding]) -> None:
         if self.check == "off":

@@ -41,6 +41,7 @@ __all__ = (
     "Allow",
     "Answer",
     "BeforeTool",
+    "Built",
     "Deny",
     "Feature",
     "Guard",
@@ -235,6 +236,12 @@ else:
     OnInput = OnRequest = OnText = OnReply = BeforeTool = AfterTool = OnOutput = OnSettle = Guard = Callable[..., Any]
 
 
+class Built(Protocol):
+    """Looks at an agent's tools by id when it is built; ``may_be_more`` where toolsets may offer others later."""
+
+    def __call__(self, tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None: ...
+
+
 class Left(Struct, frozen=True, kw_only=True):
     """A take that was left without an entry that ends it: nothing of it is stored.
 
@@ -307,7 +314,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
     watch: tuple[Watch, ...] = ()
     keeps_wakes: bool = False
     manifest: Mapping[str, Json] = {}
-    built: Callable[[Mapping[str, Tool], bool], None] | None = None
+    built: Built | None = None
     on_thinking: Callable[[str], str] | None = None
     alone: bool = False
     keeps_text: bool = True

@@ -207,7 +207,7 @@ def compile_plan(
     plan.pieces = tuple(piece for i in told if i.is_fixed and (piece := i.piece()) is not None)
     for _, hooks in mounted:
         if hooks.built is not None:
-            hooks.built(plan.tools, bool(plan.toolsets))
+            hooks.built(plan.tools, may_be_more=bool(plan.toolsets))
     return plan
 
 

@@ -1,0 +1,49 @@
+"""What a redaction takes out of one text, or of one number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from onrecord.conversation.required_text import required_text
+from onrecord.governance.named_values import without_named
+
+__all__ = ("RedactedWords",)
+
+
+class RedactedWords:
+    """Texts as they may leave: ``word`` stands where ``patterns`` match, for values behind ``names``, and, without
+    ``texts``, for every text.
+    """
+
+    def __init__(self, patterns: Iterable[re.Pattern[str]], names: frozenset[str], word: str, *, texts: bool) -> None:
+        self._names, self._word, self._texts = names, word, texts
+        # Each pattern with a text without which it need not be tried.
+        self._searched = tuple((required_text(p.pattern) if p.flags == re.UNICODE else "", p) for p in patterns)
+
+    def text(self, text: str) -> str:
+        """A text by its patterns."""
+        if not self._texts:
+            return self._word if text else text
+        for required, pattern in self._searched:
+            if required in text:
+                text = pattern.sub(self._put, text)
+        return text
+
+    def prose(self, text: str) -> str:
+        """A text that is no JSON: by the names that stand in it, too."""
+        return self.text(without_named(text, self._names, self._put_behind) if self._names else text)
+
+    def number(self, value: float) -> float | str:
+        """A number of JSON: an account may be written as one."""
+        if not self._texts:
+            return value
+        text = str(value)
+        return value if self.text(text) == text else self._word
+
+    def _put(self, _: re.Match[str]) -> str:
+        return self._word  # as it is: in a template of `re` its backslashes would mean something
+
+    def _put_behind(self, found: re.Match[str]) -> str:
+        quote = found[1].lstrip()[:1]
+        return f"{found[1]}{quote}{self._word}{quote}" if quote in ("'", '"') else f"{found[1]}{self._word}"
