@@ -10,6 +10,7 @@ from msgspec import Struct
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid, UsageError
 from onrecord.governance.rules import before_tool
+from onrecord.models.request import Request
 from onrecord.prompt.window.compaction import Compaction
 from onrecord.prompt.window.window import Window
 from onrecord.record.entry import Body, Entry
@@ -28,6 +29,11 @@ pytestmark = pytest.mark.unit
 
 async def nothing(*_: Any) -> None:
     """A hook that does nothing."""
+
+
+async def unchanged(_: Turn, request: Request) -> Request:
+    """Of the request."""
+    return request
 
 
 def hooked(moment: Any, slot: int | None = None) -> Hooks:
@@ -175,7 +181,7 @@ def test_features_that_cannot_stand_together_name_who_brings_them() -> None:
 @pytest.mark.parametrize(
     ("hooks", "what"),
     [
-        (Hooks(on_request=nothing, order={"request": SLOTS["request"]["WINDOW"]}), "can hold the window"),
+        (Hooks(on_request=unchanged, order={"request": SLOTS["request"]["WINDOW"]}), "can hold the window"),
         (Hooks(on_thinking=str), "rewrites thinking"),
         (Hooks(redact=lambda entry: entry), "redacts"),
     ],
