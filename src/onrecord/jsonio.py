@@ -6,14 +6,16 @@ digest at rest, and chained over a list, so that one value vouches for everythin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import msgspec
 
 __all__ = (
-    "Json", "canonical", "chained", "digest", "dumps", "is_json", "kept", "loads", "own", "peek", "read_object",
-    "same_json", "writable",
+    "Json", "canonical", "chained", "copies", "digest", "dumps", "is_json", "kept", "loads", "own", "peek",
+    "read_object", "same_json", "writable",
 )  # fmt: skip
 
 # JSON is the one place where a public signature says Any: its values come from models and hosts.
@@ -136,10 +138,17 @@ def own(value: Json) -> Json:
     if isinstance(value, dict):
         mine = value.copy()
         for name, item in mine.items():
-            if item.__class__ not in _FLAT:  # most arguments are flat, and every rule gets a copy of them
+            if item.__class__ not in _FLAT:  # most arguments are flat
                 mine[name] = own(item)
         return mine
     return [own(item) for item in value] if isinstance(value, list) else value
+
+
+def copies(value: Json) -> Callable[[], Json]:
+    """What gives `own` of a value each time, for one that many get a copy of and nobody changes meanwhile."""
+    if value.__class__ is dict and all(item.__class__ in _FLAT for item in value.values()):
+        return value.copy  # type: ignore[no-any-return]
+    return partial(own, value)
 
 
 def writable(text: str) -> str:

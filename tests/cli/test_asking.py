@@ -157,15 +157,13 @@ def paused(question: Question, place: str) -> Session:
 
 
 def test_who_asked_decides_what_kind_of_answer_is_wanted() -> None:
-    """A rule before a tool wants a yes or a no; a handler wants words, or values for its fields."""
+    """What asks for a decision, as every rule before a tool does, wants a yes or a no; else words, or values."""
     plain = Question(key="t/q0", text="Well?", by="x")
     fields = Question(key="t/q0", text="Well?", by="x", fields=(AskField(name="a"),))
-    assert form_of(paused(plain, "before/rule")) == "approval"
-    assert form_of(paused(fields, "before/rule")) == "approval"
     assert form_of(paused(fields, "handler")) == "fields"
     assert form_of(paused(plain, "handler")) == "free"
-    decision = Question(key="t/q0", text="Well?", by="agent:clerk", decision=True)
-    assert form_of(paused(decision, "handler")) == "approval"
+    decision = Question(key="t/q0", text="Well?", by="agent:clerk", fields=(AskField(name="a"),), decision=True)
+    assert form_of(paused(decision, "handler")) == form_of(paused(decision, "before/rule")) == "approval"
 
 
 def test_a_question_says_until_when_it_waits() -> None:

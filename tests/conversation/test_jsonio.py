@@ -1,5 +1,6 @@
 """JSON and digests: one canonical form, keyed and chained digests, and text that every wire can hold."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from onrecord.jsonio import (
     DEEPEST,
     canonical,
     chained,
+    copies,
     digest,
     dumps,
     is_json,
@@ -91,6 +93,20 @@ def test_a_value_of_ones_own_shares_no_object_and_no_list() -> None:
     mine["a"]["f"] = 9
     mine["g"] = 9
     assert value == {"a": {"b": [1, {"c": [2]}]}, "d": [[3]], "e": "x"}
+
+
+@pytest.mark.parametrize("inner", [1, [1], {"b": 1}])
+def test_copies_of_a_value_share_nothing_with_each_other(inner: object) -> None:
+    """Whether or not there is anything below the first level."""
+    value: dict[str, Any] = {"a": inner}
+    give, before = copies(value), json.dumps(value)
+    one, other = give(), give()
+    one["g"] = 9
+    if isinstance(inner, list):
+        one["a"].append(9)
+    if isinstance(inner, dict):
+        one["a"]["c"] = 9
+    assert json.dumps(other) == json.dumps(give()) == json.dumps(value) == before
 
 
 def test_half_of_a_pair_is_replaced_and_everything_else_kept() -> None:

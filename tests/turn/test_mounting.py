@@ -10,6 +10,7 @@ from msgspec import Struct
 from onrecord.agent import Agent
 from onrecord.errors import ConfigurationError, FeatureConflict, ToolInvalid, UsageError
 from onrecord.governance.rules import before_tool
+from onrecord.models.request import Request
 from onrecord.prompt.window.compaction import Compaction
 from onrecord.prompt.window.window import Window
 from onrecord.record.entry import Body, Entry
@@ -28,6 +29,11 @@ pytestmark = pytest.mark.unit
 
 async def nothing(*_: Any) -> None:
     """A hook that does nothing."""
+
+
+async def unchanged(_: Turn, request: Request) -> Request:
+    """Of the request."""
+    return request
 
 
 def hooked(moment: Any, slot: int | None = None) -> Hooks:
@@ -170,6 +176,23 @@ def test_features_that_cannot_stand_together_name_who_brings_them() -> None:
     lone: Any = alone
     with pytest.raises(ConfigurationError, match="features= of bundle 'desk' takes several, not a Named"):
         Bundle(name="desk", version="1", features=lone)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "what"),
+    [
+        (Hooks(on_request=unchanged, order={"request": SLOTS["request"]["WINDOW"]}), "can hold the window"),
+        (Hooks(on_thinking=str), "rewrites thinking"),
+        (Hooks(redact=lambda entry: entry), "redacts"),
+    ],
+)
+def test_what_there_is_one_of_is_refused_by_name_and_side(hooks: Hooks, what: str) -> None:
+    """Both features, and who brings each; one of them alone is fine."""
+    desk = Bundle(name="desk", version="1", features=(Named("two", hooks),))
+    told = f"only one feature {what}; found 'one' and 'two', of the agent itself and of .*desk"
+    with pytest.raises(FeatureConflict, match=told):
+        Agent(ScriptedModel(), features=[Named("one", hooks), desk])
+    Agent(ScriptedModel(), features=[desk])
 
 
 def test_185_one_tool_may_come_by_several_ways() -> None:

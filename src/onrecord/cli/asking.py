@@ -38,9 +38,9 @@ _FIRST = re.compile(r"\s*([^\s,.;:!?\u2014\u2013-]+)[\s,.;:!?\u2014\u2013-]*(.*)
 def form_of(session: Session) -> Form:
     """What the open question of a session wants: a yes or no, values for its fields, or words."""
     pending = session.pending
-    if pending is not None and (pending.question.decision or pending.place.startswith("before/")):
-        return "approval"
-    return "fields" if pending is not None and pending.question.fields else "free"
+    if pending is None:
+        return "free"
+    return "approval" if pending.question.decision else "fields" if pending.question.fields else "free"
 
 
 def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -13,12 +13,10 @@ from onrecord.jsonio import Json
 from onrecord.record import kinds
 from onrecord.record.entry import Entry, kind_of
 from onrecord.record.fold import takes
-from onrecord.record.leaving import Leaves
+from onrecord.record.leaving import Leaves, body_leaving
 from onrecord.session.session import Session
 
 __all__ = ("about", "as_it_leaves", "session_lines", "turn_lines")
-
-_THEN = datetime.fromtimestamp(0, UTC)
 
 _KIND_COLUMN = 17
 _NAME_COLUMN = 40
@@ -28,8 +26,7 @@ def as_it_leaves(session: Session, leaves: Leaves) -> Session:
     """The session with its open question as the entry that asked it leaves the record."""
     if session.pending is None:
         return session
-    asked = kinds.TurnPaused(pending=session.pending)
-    body = leaves(Entry(seq=0, n=0, turn="", take=0, where="", at=_THEN, cause=None, body=asked)).body
+    body = body_leaving(kinds.TurnPaused(pending=session.pending), leaves)
     return replace(session, pending=body.pending if isinstance(body, kinds.TurnPaused) else None)
 
 

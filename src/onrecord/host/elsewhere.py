@@ -27,6 +27,7 @@ from onrecord.session.session import Session, resumed
 from onrecord.session.store import Store
 from onrecord.turn.result import Status, TurnResult
 from onrecord.turn.saying import message_of
+from onrecord.turn.take import stale
 
 __all__ = ("result_elsewhere",)
 
@@ -69,9 +70,7 @@ def _line(row: Row, session: Session | None) -> Outcome:
     if isinstance(body, Interruption) and session is not None and body.id in session.interruptions:
         return Outcome(kind="input", status="ignored", code="seen", key=row.key, message="nothing to change")
     if isinstance(body, Answered) and (session is None or resumed(session, body) is None):
-        return Outcome(
-            kind="input", status="ignored", code="stale-answer", key=row.key, message="no such question is open"
-        )
+        return stale(row.key)
     return Outcome(
         kind="input", status="ignored", code="not-taken", key=row.key, message="withdrawn, or taken before"
     )  # fmt: skip

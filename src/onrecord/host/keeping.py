@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -116,10 +117,10 @@ class Keeping:
         done = await self._desk.setup.store.expire(policy)
         failed, hints = list[FeatureFailed](), list[str]()
         for letting_go, by_name in (
-            (forget(self._desk.setup, *done.gone), True), (expire(self._desk.setup, policy), False)
+            (partial(forget, self._desk.setup, *done.gone), True), (partial(expire, self._desk.setup, policy), False)
         ):  # fmt: skip
             try:
-                await letting_go
+                await letting_go()
             except FeatureFailed as error:
                 failed.append(error)
                 hints.append(_BY_NAME if by_name else error.hint)  # another time no session is gone once more

@@ -7,9 +7,9 @@ own short code or type and nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Literal, NamedTuple
 
 from onrecord.errors import ErrorKind, ModelError
@@ -31,8 +31,12 @@ __all__ = (
 READ_BYTES = 16_384  # how much of an error body is looked at
 
 
-def _any(*words: str) -> re.Pattern[str]:
-    return re.compile("|".join(words), re.IGNORECASE)
+_Search = Callable[[str], "re.Match[str] | None"]
+
+
+def _any(*words: str) -> _Search:
+    """Finds any of these. Compiled when first used: whoever makes an agent imports this, and few see errors."""
+    return partial(re.search, "|".join(words), flags=re.IGNORECASE)
 
 
 _TOO_LONG = _any(
@@ -105,24 +109,24 @@ _ARRAYS = _any(
 
 def is_tool_related_error(problem: object) -> bool:
     """Whether an error, by its words, says that this model takes no tools at all."""
-    return problem is not None and _TOOLS.search(str(problem)) is not None
+    return problem is not None and _TOOLS(str(problem)) is not None
 
 
 def refused_by(text: str) -> Literal["", "tools", "arrays"]:
     """What a provider's words say that the model never takes; nothing where they are about this one request."""
-    if _TOOLS.search(text) is not None:
+    if _TOOLS(text) is not None:
         return "tools"
-    return "arrays" if _ARRAYS.search(text) is not None else ""
+    return "arrays" if _ARRAYS(text) is not None else ""
 
 
 def is_content_array_related_error(problem: object) -> bool:
     """Whether an error, by its words, says that message content must be a string and not a list."""
-    return problem is not None and _ARRAYS.search(str(problem)) is not None
+    return problem is not None and _ARRAYS(str(problem)) is not None
 
 
 _ANY_STATUS = range(1000)  # with 0 for a status that is not known
 _NOT_5XX = range(500)
-_KINDS: tuple[tuple[ErrorKind, Container[int], re.Pattern[str] | None], ...] = (
+_KINDS: tuple[tuple[ErrorKind, Container[int], _Search | None], ...] = (
     ("timeout", {408}, None),
     ("invalid", range(300, 400), None),
     ("context", _NOT_5XX, _TOO_LONG),
@@ -148,7 +152,7 @@ _KINDS: tuple[tuple[ErrorKind, Container[int], re.Pattern[str] | None], ...] = (
 def kind_of_answer(status: int | None, text: str) -> ErrorKind:
     """The kind of a failed answer by its status (None: not known) and what its body says."""
     known = status or 0
-    fits = (kind for kind, statuses, words in _KINDS if known in statuses and (words is None or words.search(text)))
+    fits = (kind for kind, statuses, words in _KINDS if known in statuses and (words is None or words(text)))
     return next(fits, "unknown")
 
 
@@ -194,6 +198,8 @@ def retry_after_seconds(value: str, now: datetime) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
+        from email.utils import parsedate_to_datetime  # a tenth of what importing an agent takes, and seldom used
+
         try:
             at = parsedate_to_datetime(value)
         except (ValueError, IndexError, TypeError, OverflowError):
@@ -316,7 +322,7 @@ def _error(
     kind = otherwise if kind == "unknown" else kind
     waits = waits_of(status, headers, held, now) if now is not None else Waits()
     if kind in {"rate", "quota"}:
-        waits = waits._replace(window=next((name for name, words in _WINDOWS if words.search(text)), None))
+        waits = waits._replace(window=next((name for name, words in _WINDOWS if words(text)), None))
     retry = headers.get("x-should-retry", "").strip().lower()
     code = _code(held)
     if kind == "invalid" and (parameter := _parameter(held)):

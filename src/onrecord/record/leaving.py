@@ -13,10 +13,10 @@ from functools import partial
 from msgspec.structs import replace
 
 from onrecord.conversation.outgoing import CallDelta
-from onrecord.record.entry import Entry
+from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ToolStarted, VerdictFiled
 
-__all__ = ("Leaves", "call_leaving", "leaves_by", "leaving")
+__all__ = ("Leaves", "body_leaving", "call_leaving", "leaves_by", "leaving")
 
 Leaves = Callable[[Entry], Entry]
 """How an entry looks outside the record. Where it raises, the entry is shown to nobody."""
@@ -47,8 +47,12 @@ def _then(first: Leaves, second: Leaves, entry: Entry) -> Entry:
     return second(first(entry))
 
 
+def body_leaving(body: Body, leaves: Leaves) -> Body:
+    """What leaves of something that is shown apart from its entry, as that entry would show it."""
+    return leaves(Entry(seq=0, n=0, turn="", take=0, where="", at=_THEN, cause=None, body=body)).body
+
+
 def call_leaving(delta: CallDelta, leaves: Leaves) -> CallDelta:
     """The live sign of a call, with arguments as the entry has them that tells of it."""
-    told = ToolStarted(call=delta.id, round="", name=delta.name, args=delta.args, key="")
-    body = leaves(Entry(seq=0, n=0, turn="", take=0, where="", at=_THEN, cause=None, body=told)).body
+    body = body_leaving(ToolStarted(call=delta.id, round="", name=delta.name, args=delta.args, key=""), leaves)
     return replace(delta, args=body.args if isinstance(body, ToolStarted) else {})

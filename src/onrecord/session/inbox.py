@@ -38,6 +38,7 @@ from onrecord.conversation.outgoing import Outgoing, Wake
 from onrecord.errors import LeaseLost, StoreError, UsageError
 from onrecord.jsonio import UNREADABLE
 from onrecord.record.kinds import HistoryChanged
+from onrecord.session.codec import decoder
 from onrecord.session.session import Session
 
 __all__ = (
@@ -239,11 +240,10 @@ def kind_of_row(body: RowBody) -> str:
     return str(body.__struct_config__.tag)
 
 
-_KINDS: dict[str, type[Any]] = {
+_KINDS: dict[str, Any] = {
     str(kind.__struct_config__.tag): kind
     for kind in (Said, Happened, Started, Woke, Answered, Interruption, HistoryChanged, Outgoing)
 }
-_decoders = {name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items()}
 
 
 def encode_row_body(row: Row) -> bytes:
@@ -303,10 +303,9 @@ def decode_row_body(kind: str, body: bytes) -> RowBody:
 
 
 def _decoded(kind: str, body: bytes) -> Any:
-    decoder = _decoders.get(kind)
-    if decoder is not None:
+    if kind in _KINDS:
         with suppress(*UNREADABLE):
-            return decoder.decode(body)
+            return decoder(_KINDS[kind])(body)
     raise StoreError(
         f"a row of the kind {kind!r} does not decode", code="store-corrupt", hint="restore the last good copy"
     )
@@ -315,7 +314,7 @@ def _decoded(kind: str, body: bytes) -> Any:
 def _encoded(session: SessionKey, body: RowBody, kind: str) -> bytes:
     try:
         encoded = msgspec.json.encode(body)
-        _decoders[kind].decode(encoded)
+        decoder(_KINDS[kind])(encoded)
     except UnicodeEncodeError:
         raise _unfit(session, _NO_UNICODE) from None
     except (*UNREADABLE, TypeError, ValueError, OverflowError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -12,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Part, Text
-from onrecord.jsonio import Json, is_json, writable
+from onrecord.jsonio import Json, is_json, loads, writable
 from onrecord.record.entry import Body
 from onrecord.tools.tool import ToolResult
 
@@ -85,6 +84,8 @@ def cut(text: str, max_chars: int | None) -> str:
 
 def _serialise_slowly(value: Json) -> str:
     # msgspec stops at integers beyond 64 bits, which JSON itself can hold.
+    import json
+
     try:
         return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except Exception:  # noqa: BLE001 - see `serialise`
@@ -100,7 +101,7 @@ def _plain(value: Any) -> Json:
         return {_plain(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple, AbstractSet)):
         return [_plain(item) for item in value]
-    return json.loads(_encode(value))
+    return loads(_encode(value))
 
 
 def _known(value: Any) -> Json:

@@ -11,8 +11,6 @@ from onrecord.conversation.inputs import Answered, AskField, Input, Question, Sa
 from onrecord.errors import UsageError
 from onrecord.jsonio import Json
 from onrecord.record.kinds import Pending
-from onrecord.tools.issues import listed
-from onrecord.tools.problems import compiled
 from onrecord.tools.time_formats import time_problem
 
 __all__ = ("answer_of", "check_answer", "field_problem", "still_fits")
@@ -86,5 +84,10 @@ def field_problem(field: AskField, value: Mapping[str, Json], *, partial: bool) 
     given = value[field.name]
     if why := time_problem(field.schema.get("format"), given):
         return f"{field.name!r}: {why}"
-    found = compiled(field.schema)(given) if field.schema else []
+    if not field.schema:
+        return ""
+    from onrecord.tools.issues import listed  # every agent imports this module, and few ask for fields
+    from onrecord.tools.problems import compiled
+
+    found = compiled(field.schema)(given)
     return listed(found, repr(field.name)) if found else ""

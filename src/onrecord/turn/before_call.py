@@ -9,21 +9,19 @@ from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Ask
 from onrecord.conversation.messages import CallStatus, ToolCall
-from onrecord.jsonio import Json, is_json, own, read_object, same_json
+from onrecord.jsonio import Json, copies, is_json, own, read_object, same_json
 from onrecord.tools.tool import Tool
 from onrecord.turn.askable import is_askable
 from onrecord.turn.call import error_text, failed_rule, place_of, settled
 from onrecord.turn.call_context import CallContext
 from onrecord.turn.contained import ends_take, told
 from onrecord.turn.moments import SLOTS, Allow, Deny, Stop
+from onrecord.turn.pause import BEFORE, CHECKED
 from onrecord.turn.plan import Mounted
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("BEFORE", "CHECKED", "Asker", "Refused", "run_again", "run_before", "same_args")
-
-BEFORE, CHECKED = "before", "checked"
-"""How places begin where a call waits for an answer: behind a hook, or behind its second look at the arguments."""
+__all__ = ("Asker", "Refused", "run_again", "run_before", "same_args")
 
 _SLOTS = SLOTS["before_tool"]
 _PERMISSION, _ARGUMENTS, _CREDENTIALS = _SLOTS["PERMISSION"], _SLOTS["ARGUMENTS"], _SLOTS["CREDENTIALS"]
@@ -97,20 +95,22 @@ class _Walk:
 
     async def hooks(self, stage: Sequence[Mounted]) -> Refused | Asker | None:
         """The hooks of one stage, from the one behind the asker on."""
+        args = copies(self.call.args)  # as in `_lent`, for many
         for hook in () if self.kind == CHECKED and stage is self.turn.plan.before_gates else stage:
             if not self.passed:
                 self.passed = hook.mark == self.asker
                 if not self.passed or hook.slot < _CREDENTIALS:
                     continue
                 self.turn.resumed = self.turn.answer
-            verdict = await _verdict_of(self.turn, hook, self.call)
+            verdict = await _verdict_of(self.turn, hook, replace(self.call, args=args()))
             if type(verdict) is Allow and verdict.value is UNSET and not verdict.why:
                 continue  # by far the most frequent
             got = _ruled(self.turn, hook, self.call, self.where, verdict)
             if not isinstance(got, ToolCall):
                 return got
             self.rewritten = self.rewritten or (got is not self.call and hook.slot > _PERMISSION)
-            self.call = got
+            if got is not self.call:
+                self.call, args = got, copies(got.args)
         return None
 
     async def second_look(self) -> Refused | Asker | None:
@@ -119,7 +119,7 @@ class _Walk:
             if self.kind == CHECKED and not self.passed:
                 self.passed = hook.mark == self.asker
                 continue
-            got = _ruled(self.turn, hook, self.call, self.where, await _verdict_of(self.turn, hook, self.call))
+            got = _ruled(self.turn, hook, self.call, self.where, await _verdict_of(self.turn, hook, _lent(self.call)))
             if isinstance(got, Asker):
                 return replace(got, place=f"{CHECKED}/{hook.mark}")
             if isinstance(got, Refused):
@@ -159,7 +159,7 @@ async def run_again(turn: Turn, call: ToolCall) -> Refused | None:
             refused = await _permitted_still(turn, hook, call, place_of(call))
         elif hook.slot >= _CREDENTIALS:
             turn.resumed = turn.answer
-            refused = _ruled(turn, hook, call, place_of(call), await _verdict_of(turn, hook, call))
+            refused = _ruled(turn, hook, call, place_of(call), await _verdict_of(turn, hook, _lent(call)))
         if isinstance(refused, Refused):
             return refused
         if isinstance(refused, Asker):
@@ -171,13 +171,19 @@ async def run_again(turn: Turn, call: ToolCall) -> Refused | None:
 
 async def _permitted_still(turn: Turn, hook: Mounted, call: ToolCall, where: str) -> Refused | None:
     """A denial of a hook that let this call pass before a person was asked. A person need not be asked twice."""
-    verdict = await _verdict_of(turn, hook, call)
+    verdict = await _verdict_of(turn, hook, _lent(call))
     return None if isinstance(verdict, (Allow, Ask)) else _refused(turn, hook, call, where, verdict)
 
 
-async def _verdict_of(turn: Turn, hook: Mounted, call: ToolCall) -> object:
+def _lent(call: ToolCall) -> ToolCall:
+    """The call for one hook: what it does to the arguments in place is its own."""
+    return replace(call, args=own(call.args))
+
+
+async def _verdict_of(turn: Turn, hook: Mounted, lent: ToolCall) -> object:
+    """What a hook says of a call that it has for itself."""
     try:
-        return await hook.call(turn, replace(call, args=own(call.args)))  # what it does to them in place is its own
+        return await hook.call(turn, lent)
     except BaseException as error:  # noqa: BLE001 - `failed_rule` lets through what ends the take
         return failed_rule(hook.name, error)
     finally:

@@ -58,7 +58,11 @@ async def configure(turn: Turn) -> None:
     A turn that goes on after a pause keeps its choice. Only a model that was no name has to be asked for again: an
     object does not outlive its process.
     """
-    plan, kept = turn.plan, f"{turn.id}//configured"
+    plan = turn.plan
+    turn.instructions = cast(str, plan.instructions)
+    if not callable(plan.model) and not callable(plan.instructions):
+        return
+    kept = f"{turn.id}//configured"
     held = turn.done.get(kept)
     before = held if isinstance(held, Configured) else msgspec.json.decode(held, type=Configured) if held else None
     chosen, about = Configured(), dict[str, str]()
@@ -70,7 +74,6 @@ async def configure(turn: Turn) -> None:
         about["model"] = turn.model.card.name
         name = given if isinstance(given, str) else turn.model.card.name
         chosen = Configured(model=name, named=isinstance(given, str))
-    turn.instructions = cast(str, plan.instructions)
     if callable(plan.instructions):
         said = None if before is None else before.instructions
         turn.instructions = await _called(turn, "instructions", plan.instructions) if said is None else said
@@ -78,9 +81,8 @@ async def configure(turn: Turn) -> None:
             raise ConfigurationError(f"instructions= returned {type(turn.instructions).__name__}, not a text")
         about["instructions"] = f"{len(turn.instructions)} characters"
         chosen = msgspec.structs.replace(chosen, instructions=turn.instructions)
-    if about:
-        turn.note(Noted(by="configure", text="chosen for this turn", about=about))
-        turn.done[kept] = chosen
+    turn.note(Noted(by="configure", text="chosen for this turn", about=about))
+    turn.done[kept] = chosen
 
 
 async def _called(turn: Turn, what: str, function: Callable[[Turn], Any]) -> Any:

@@ -31,7 +31,8 @@ def check_single(mounted: Sequence[tuple[str, Hooks]], forms: Sequence[str], sid
         (n, side) for n, h, _, side in placed if h.on_request is not None and h.order.get("request") == slot
     ]  # fmt: skip
     thinking = [(n, side) for n, h, _, side in placed if h.on_thinking is not None]
-    for what, found in (("can hold the window", windows), ("rewrites thinking", thinking)):
+    redacts = [(n, side) for n, h, _, side in placed if h.redact is not None]
+    for what, found in (("can hold the window", windows), ("rewrites thinking", thinking), ("redacts", redacts)):
         if len(found) > 1:
             (one, by_one), (other, by_other), *_ = found
             both = f"{one!r} and {other!r}" if one != other else f"two of {one!r}"

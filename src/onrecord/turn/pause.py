@@ -20,7 +20,20 @@ from onrecord.record.kinds import Pending, WakeArmed
 from onrecord.tools.tool import Tool
 from onrecord.turn.turn import Turn
 
-__all__ = ("Asking", "can_ask", "next_mark", "pause", "schema_mark", "settled_pending")
+__all__ = (
+    "BEFORE",
+    "CHECKED",
+    "Asking",
+    "can_ask",
+    "has_not_run",
+    "next_mark",
+    "pause",
+    "schema_mark",
+    "settled_pending",
+)
+
+BEFORE, CHECKED = "before", "checked"
+"""How places begin where a call waits for an answer: behind a hook, or behind its second look at the arguments."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -34,6 +47,11 @@ class Asking(Struct, frozen=True, kw_only=True):
     call: str | None = None
     tool: Tool | None = None
     audience: str = "speaker"
+
+
+def has_not_run(place: str) -> bool:
+    """Whether what waits at this place is a call that has not run."""
+    return place.partition("/")[0] in {BEFORE, CHECKED}
 
 
 def schema_mark(of: Tool | Shape[Any] | None) -> str:
@@ -65,7 +83,7 @@ def pause(turn: Turn, asking: Asking, key: str, data: Mapping[str, Json]) -> Que
     question = Question(
         key=f"{turn.id}/q{turn.asks}", text=ask.text, by=asking.by, call=asking.call, fields=ask.fields,
         detail=ask.detail, audience=ask.audience or asking.audience, on_message=ask.on_message,
-        decision=ask.decision or asking.place.startswith(("before/", "checked/")), partial=ask.partial, expires=expires,
+        decision=ask.decision or has_not_run(asking.place), partial=ask.partial, expires=expires,
     )  # fmt: skip
     if expires is not None:
         wake = Wake(key=expiry_key(question), at=expires)

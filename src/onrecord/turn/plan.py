@@ -188,7 +188,7 @@ def compile_plan(
         mounted.append((feature.name, hooks_of(feature, feature.name, plan.spec)))
         sides.append(side)
         forms.append(type(feature).__name__)
-    check_single(mounted, forms, sides)
+    check_single(mounted, forms, sides)  # before their tools, which are two of one id where a feature is given twice
     register_tools(plan, _tools(tools, mounted, sides))
     if armed := _armed(plan, features):
         mounted += armed
@@ -360,14 +360,9 @@ def _mount_moments(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.before_cap = tuple(m for m in plan.on["after_tool"] if m.slot < cap)
     plan.behind_cap = tuple(m for m in plan.on["after_tool"] if m.slot >= cap)
     requests = plan.on["request"]
-    thinking = [(name, hooks.on_thinking) for name, hooks in mounted if hooks.on_thinking is not None]
-    plan.on_thinking = thinking[0] if thinking else None
-    redacts = [(name, hooks.redact) for name, hooks in mounted if hooks.redact is not None]
-    if len(redacts) > 1:
-        raise FeatureConflict(
-            f"only one feature redacts; found {redacts[0][0]!r} and {redacts[1][0]!r}", hint="leave one of them out"
-        )
-    plan.redact = redacts[0][1] if redacts else None
+    thinking = ((name, hooks.on_thinking) for name, hooks in mounted if hooks.on_thinking is not None)
+    plan.on_thinking = next(thinking, None)
+    plan.redact = next((hooks.redact for _, hooks in mounted if hooks.redact is not None), None)
     plan.on_request = {p: tuple(m for m in requests if p in m.hooks.purposes) for p in PURPOSES}
     plan.on_request["consult"] = ()
     plan.holds_drafts = any(m.hooks.holds_drafts for m in plan.on["output"])

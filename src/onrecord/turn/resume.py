@@ -11,11 +11,10 @@ from onrecord.errors import UsageError
 from onrecord.record.kinds import Pending
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.above import AskerGone
-from onrecord.turn.before_call import BEFORE, CHECKED
 from onrecord.turn.call import Handled, effect_key, error_text, finish_call, place_of, return_call
 from onrecord.turn.call_context import answer_name, answers_to
 from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
-from onrecord.turn.pause import Asking, pause, schema_mark
+from onrecord.turn.pause import Asking, has_not_run, pause, schema_mark
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
@@ -91,7 +90,7 @@ async def _go_on(
     turn: Turn, batch: Batch, round_id: str, call: ToolCall, kind: str, by: str, answer: Answered
 ) -> Asking | None:
     cause = turn.cause or 0
-    if kind in (BEFORE, CHECKED):
+    if has_not_run(kind):
         if not any(h.mark == by for h in turn.plan.on["before_tool"]):
             raise _refused(_gone("rule", by))
         if answer.approved is not True:
@@ -129,8 +128,7 @@ def settle_paused(turn: Turn) -> None:
     if not any(at is not None and at.id == held for at in (turn.working.open, turn.working.acting)):
         return
     for call in turn.working.round(held).calls:
-        places = {"reply", BEFORE, CHECKED, "result"}
-        asked = call.id == pending.question.call and pending.place.partition("/")[0] not in places
+        asked = call.id == pending.question.call and pending.place == "handler"
         if call.status == "asked" and (asked or call.id in turn.paused_children):
             _leave_waiting(turn, held, call, "the turn ended")
     settle_rest(turn, held, "the turn ended before this call", turn.cause)

@@ -60,7 +60,7 @@ from onrecord.turn.stage import LiveStage
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
 
-__all__ = ("Order", "take")
+__all__ = ("Order", "stale", "take")
 
 SomeInput = TypeVar("SomeInput", bound=Input)
 
@@ -176,10 +176,13 @@ def _ignored(input: Input, session: Session) -> Outcome | None:
             message="this input was already applied",
         )  # fmt: skip
     if (isinstance(input, Answered) or ends_question(input)) and resumed(session, input) is None:
-        return Outcome(
-            kind="input", status="ignored", code="stale-answer", key=input.key, message="no such question is open"
-        )
+        return stale(input.key)
     return None
+
+
+def stale(key: str | None) -> Outcome:
+    """The line of an answer to a question that is not open."""
+    return Outcome(kind="input", status="ignored", code="stale-answer", key=key, message="no such question is open")
 
 
 def _open(

@@ -21,13 +21,11 @@ from onrecord.prompt.window.planning import MOST_TOLD, Planned, Space, pinned_re
 from onrecord.prompt.window.sizes import CHARS_PER_TOKEN, outweighs
 from onrecord.prompt.window.summarising import fenced_query
 from onrecord.turn.contained import failed_call
+from onrecord.turn.pause import has_not_run
 from onrecord.turn.turn import Turn
 from onrecord.turn.warm import digest_ahead
 
 __all__ = ("Asked", "Visit", "dropped", "held_in", "make_room", "shown", "standing", "visit_of")
-
-_BEFORE_IT_RUNS = ("before/", "checked/")
-"""How places begin where a call waits that has not run (`onrecord.turn.before_call`)."""
 
 LOOKED_AT = 200
 """How many rounds of what leaves are asked for the names of their tools, the newest first."""
@@ -208,7 +206,7 @@ async def held_in(visit: Visit, request: Request) -> dict[int, str]:
     if pending is not None:
         place = outline.place_of(units, f"{pending.turn}/u", size)
         if place is not None:
-            held[place] = "pending-check-in" if pending.place.startswith(_BEFORE_IT_RUNS) else "paused-tool"
+            held[place] = "pending-check-in" if has_not_run(pending.place) else "paused-tool"
     for place in visit.pins:
         held.setdefault(place, "last-tool-result")
     for id, why in request.view.pins.items():
