@@ -2,78 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Happened
-from onrecord.errors import ConfigurationError, ModelError
+from onrecord.errors import ConfigurationError
 from onrecord.record.kinds import ModelReplied
 from onrecord.skills import (
-    ByModel,
-    Candidate,
     Closeness,
     Intent,
     Keywords,
     Route,
     SkillGraph,
     Start,
-    turn_start,
 )
-from onrecord.skills.skill_entries import SkillMoved, TurnRouted
+from onrecord.skills.skill_entries import TurnRouted
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from tests.skills.knowing import answering, descriptions, pick, skill, systems
+from tests.skills.scoring import INTENTS, A, B, C, Down, Scores, cursor, graph, routed
 from tests.turn.acting import Result, bodies, tool, turn
 
 pytestmark = pytest.mark.unit
-
-A, B, C = (skill(id) for id in "abc")
-
-
-class Scores:
-    """A scorer that gives what it is told to, and keeps what it was asked."""
-
-    name = "scores"
-
-    def __init__(self, *, floor: float | None = None, categorical: bool = False, **scores: float) -> None:
-        self.floor, self.categorical, self.scores = floor, categorical, scores
-        self.asked: list[tuple[str, list[str]]] = []
-
-    async def score(self, turn: Any, message: str, candidates: Sequence[Candidate], /) -> dict[str, float]:
-        self.asked.append((message, [c.skill for c in candidates]))
-        return self.scores
-
-
-class Down(Scores):
-    """A scorer that fails."""
-
-    async def score(self, turn: Any, message: str, candidates: Sequence[Candidate], /) -> dict[str, float]:
-        raise ModelError("down", kind="overload", provider="p")
-
-
-INTENTS = [Start(id, match=Intent(f"wants {id}", [f"give me {id}"])) for id in "ab"]
-
-
-def graph(scorer: Any = None, *routes: Route, start: Any = None, **more: Any) -> SkillGraph:
-    """Two intents, and a skill behind a keyword."""
-    rules = [*INTENTS, Start("c", match=Keywords(["third"]))] if start is None else start
-    return SkillGraph([A, B, C], start=rules, routes=routes, classify=scorer, check="off", **more)
-
-
-def routed(result: Result) -> TurnRouted:
-    """How the turn began."""
-    (body,) = bodies(result, TurnRouted)
-    return body
-
-
-def cursor(result: Result) -> str:
-    """Where it stood at the end."""
-    moved = bodies(result, SkillMoved)
-    return moved[-1].to if moved else ""
 
 
 async def two_turns(held: SkillGraph, *answers: Any, second: str = "two", **given: Any) -> tuple[Result, Result]:
@@ -120,28 +71,6 @@ async def test_nothing_alive_offers_all_that_may_be_seen() -> None:
     requests, result = await answering("done", features=[held])
     assert (routed(result).by, routed(result).offered) == ("menu", ("a",))
     assert "If none does, answer without." in systems(requests[0])
-
-
-async def test_a_failing_scorer_leaves_a_menu(caplog: Any) -> None:
-    """Of everything, at the beginning of a conversation; the log names it and not what it said."""
-    with caplog.at_level(logging.WARNING, "onrecord.skills"):
-        _, result = await answering("done", features=[graph(Down())])
-    told = routed(result)
-    assert (told.by, told.offered, told.failed, told.scores) == ("menu", ("a", "b"), "ModelError", ())
-    assert "'scores' failed: ModelError" in caplog.text
-
-
-@pytest.mark.parametrize("error", [TimeoutError("10 s"), ValueError("secret"), asyncio.CancelledError()])
-async def test_a_scorer_may_run_out_of_time(error: BaseException) -> None:
-    """The turn goes on without a judgement, and the record says why."""
-
-    class Late(Scores):
-        async def score(self, turn: Any, message: str, candidates: Sequence[Candidate], /) -> dict[str, float]:
-            raise error
-
-    _, result = await answering("done", features=[graph(Late())])
-    told = routed(result)
-    assert (result.text, told.by, told.failed) == ("done", "menu", type(error).__name__)
 
 
 async def test_a_rule_over_the_message_comes_before_any_score() -> None:
@@ -226,14 +155,6 @@ async def test_where_it_stands_is_scored_along() -> None:
         assert scores.asked[-1] == ("two", ["a", "b", "c"])
 
 
-async def test_a_failing_scorer_stays_where_it_stands() -> None:
-    """Better than a guess."""
-    agent = Agent(ScriptedModel("one", "two"), features=[graph(Down(), continuity="conversation")])
-    first = await turn(agent, "the third")
-    second = await turn(agent, "two", session=first.session)
-    assert (routed(second).by, cursor(second)) == ("continuity", "c")
-
-
 async def test_a_skill_that_is_gone_is_dropped_and_told() -> None:
     """The graph was changed since."""
     old = graph(None, start="a", continuity="conversation")
@@ -250,57 +171,6 @@ async def test_a_skill_that_is_gone_is_told_without_a_scorer_too() -> None:
     new = SkillGraph([B], start="b", continuity="conversation", check="off")
     second = await turn(Agent(ScriptedModel("two"), features=[new]), "two", session=first.session)
     assert (routed(second).by, routed(second).dropped, cursor(second)) == ("none", "a", "b")
-
-
-class Waiting:
-    """Waits until it is cancelled."""
-
-    name, floor, categorical = "waiting", None, False
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-
-    async def score(self, turn: Any, message: str, candidates: Any, /) -> Any:
-        self.asked.set()
-        await asyncio.Event().wait()
-
-
-@pytest.mark.parametrize("says", [True, False])
-async def test_a_scorer_that_never_answers_is_none(says: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has half a minute, or as long as it says itself; then the turn goes on, and the record says why."""
-    scorer: Any = Waiting()
-    if says:
-        scorer.within_s = 0.0
-    else:
-        monkeypatch.setattr(turn_start, "SCORING_S", 0.0)
-    _, result = await answering("done", features=[graph(scorer)])
-    assert (result.text, routed(result).by, routed(result).failed) == ("done", "menu", "TimeoutError")
-
-
-async def test_a_model_that_scores_has_only_limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it was asked is on the record, however long it takes."""
-    monkeypatch.setattr(turn_start, "SCORING_S", 0.0)
-
-    class Thoughtful(ScriptedModel):
-        async def stream(self, request: Any, /) -> Any:
-            for _ in range(5):
-                await asyncio.sleep(0)  # others get their turn, a limit among them
-            async for chunk in super().stream(request):
-                yield chunk
-
-    model = Thoughtful("done", consult=['{"choice": "b"}'])
-    _, result = await answering(features=[graph(ByModel())], model=model)
-    assert (routed(result).by, routed(result).to, routed(result).failed) == ("intent", "b", "")
-
-
-async def test_a_cancelled_turn_is_not_a_failed_scorer() -> None:
-    """It goes through."""
-    scorer = Waiting()
-    running = asyncio.create_task(answering("done", features=[graph(scorer)]))
-    await scorer.asked.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
 
 
 async def test_a_turn_that_nobodys_words_began_is_not_scored() -> None:
