@@ -157,6 +157,14 @@ def test_the_order_can_be_looked_at() -> None:
     ]  # fmt: skip
 
 
+def test_what_a_text_says_about_caches_follows_from_its_condition() -> None:
+    """Unless it says it itself."""
+    holds, counts = OnReturn("x"), Instruction("{{action}}", template=True)
+    made = [Instruction("a"), Instruction("b", only_if=holds), Instruction("c", only_if=holds, cache="never"), counts]
+    pieces = [one.piece(action=1, budget=2) for one in made]
+    assert [piece.cache for piece in pieces if piece is not None] == ["always", "while_active", "never", "never"]
+
+
 # ---- declared wrongly ------------------------------------------------------------------------------------------------
 
 
