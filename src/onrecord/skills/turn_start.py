@@ -22,7 +22,7 @@ from onrecord.skills.skill_entries import ScoreRow, TurnRouted
 from onrecord.turn.contained import ends_take
 from onrecord.turn.turn import Turn
 
-__all__ = ("RESERVED", "Closeness", "TurnStart")
+__all__ = ("RESERVED", "STAY", "Closeness", "TurnStart")
 
 log = logging.getLogger("onrecord.skills")
 
