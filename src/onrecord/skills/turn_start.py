@@ -29,7 +29,8 @@ log = logging.getLogger("onrecord.skills")
 SCORING_S = 30.0
 """How long a turn waits for a scorer that does not say so itself (``within_s``)."""
 
-STAY, NONE = "stay", "none"
+STAY = "stay"
+NONE = "none"
 RESERVED = frozenset({STAY, NONE})
 """What a decider may say besides the skills of a menu."""
 
