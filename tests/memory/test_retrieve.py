@@ -193,7 +193,7 @@ async def test_a_shorter_passage_behind_one_that_does_not_fit_is_shown() -> None
     )
     (recalled,) = recalled_in(result)
     assert ("refunds, in short" in data, "and more" in data) == (True, False)
-    assert [(one.id, one.why) for one in recalled.rejected] == [("long", "over-budget")]
+    assert [(one.id, one.why) for one in recalled.rejected] == [("long#1", "over-budget")]
     assert (recalled.rejected[0].score or 0) > (recalled.served[0].score or 0)
 
 
