@@ -136,11 +136,11 @@ class Pleased(Scores):
 @pytest.mark.parametrize("picked", ["", "none", "stay"])
 async def test_a_procedure_stays_where_it_is_while_nothing_else_fits(picked: str) -> None:
     """A menu beside staying, or a decider that chooses nothing of it, begins nothing again (§15.5)."""
-    decider = {"decider": ScriptedModel(consult=[f'{{"choice": "{picked}"}}'] * 2)} if picked else {}
+    decider = ScriptedModel(consult=[f'{{"choice": "{picked}"}}'] * 2) if picked else None
     starts = [Start("returns", match=Intent("returns", ["I return it"])), Start("chat", match=Intent("chat", ["hi"]))]
     held = SkillGraph(
         [procedure(), skill("chat")], start=starts, routes=[Route("chat", "returns"), Route("returns", "chat")],
-        classify=Pleased(floor=0.5), continuity="conversation", check="off", **decider,
+        classify=Pleased(floor=0.5), continuity="conversation", check="off", decider=decider,
     )  # fmt: skip
     answers = [call("t1"), "Which one?", "Which one?", call("t2"), "done", "Welcome."]
     model, results = await turns("I return it", "the red one", "thanks", answers=answers, held=held)
