@@ -57,7 +57,7 @@ async def test_calls_are_inspected_by_any_of_their_entries_and_by_tool() -> None
 
 
 async def test_a_story_is_told_with_its_problems_and_what_led_to_what() -> None:
-    """A draft that a rule sent back is a problem; each entry names those that it led to; a narrative goes on anywhere."""
+    """A draft that a rule sent back is a problem; entries name what they led to; a narrative goes on anywhere."""
 
     @on_output
     def names_a_place(turn: Turn, answer: Any) -> Any:
