@@ -20,8 +20,7 @@ from onrecord.models.chunks import TextChunk
 from onrecord.models.prices import Price, Prices
 from onrecord.models.request import Reading, Shape
 from onrecord.prompt.model_choice import Choose
-from onrecord.prompt.window.window import Window
-from onrecord.record.kinds import ModelReplied, VerdictFiled
+from onrecord.record.kinds import VerdictFiled
 from onrecord.session import refold
 from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, raises
@@ -29,7 +28,6 @@ from onrecord.turn.director import Query, Stage
 from onrecord.turn.moments import Hooks
 from onrecord.turn.result import TurnResult
 from onrecord.turn.turn import Turn
-from tests.prompt.window_units import scribe
 from tests.turn.acting import Named, bodies, call, calls_of, reply, results, tool, turn
 
 pytestmark = pytest.mark.unit
@@ -372,29 +370,3 @@ async def test_the_manifest_says_what_the_limits_are() -> None:
     assert agent.plan.spec.manifest["budget"] == {
         "then": "stop", "turn_usd": 0.3, "turn_tokens": 0, "session_tokens": 5,
     }  # fmt: skip
-
-
-async def test_a_crossed_limit_ends_the_turn_before_a_window_asks_for_a_summary() -> None:
-    """A summary is paid, too: nothing of a turn that may spend no more is. Where it may, there is one."""
-    for most, summaries in ((100, 0), (10_000, 1)):
-        small = scribe("In short.")
-        window = Window.summarize(1, model=small, keep=1)
-        model = ScriptedModel("a", "b", usage=USED)
-        agent: Agent[Any, Any] = Agent(model, features=[window, Budget(session=Limit(tokens=most))])
-        first = await turn(agent, "Tell me all of it. " * 20)
-        second = await turn(agent, session=session_of(first))
-        assert (second.text, len(small.requests)) == ("b" * summaries, summaries)
-
-
-async def test_each_tick_says_which_entry_it_adds_up() -> None:
-    """The reply that was paid is its cause, a consultation's too, so that `why` leads from a limit to what crossed it.
-
-    Here a window has a summary written, and then the turn is answered.
-    """
-    window = Window.summarize(1, model=scribe("In short."), keep=1)
-    agent: Agent[Any, Any] = Agent(ScriptedModel("a", "b", usage=USED), features=[window, Budget()])
-    first = await turn(agent, "Tell me all of it. " * 20)
-    entries = (await turn(agent, session=session_of(first))).entries
-    replies = [entry.n for entry in entries if isinstance(entry.body, ModelReplied)]
-    assert [entry.cause for entry in entries if isinstance(entry.body, Ticked)] == replies
-    assert len(replies) == 2
