@@ -135,7 +135,7 @@ def test_what_of_variables_and_headers_is_secret() -> None:
     values = {
         "API_KEY": "sk-12345678",
         "Authorization": "Bearer token-1234",
-        "HOME": "/home/somebody",
+        "HOME": "/home/ana-maria",
         "PIN_TOKEN": "1234",
     }
     assert secrets_of(values, all_of_them=False) == ("sk-12345678", "token-1234")
