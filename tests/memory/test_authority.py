@@ -159,6 +159,13 @@ def test_no_text_holds_the_edge_of_a_frame(text: str) -> None:
     assert safe.replace("&lt;", "<").replace("&#91;", "[") == text
 
 
+def test_blanks_behind_a_bracket_are_looked_at_once() -> None:
+    """Twenty thousand of them: the square of that would hold up every turn of the process."""
+    text = f"<{' ' * 20_000}x"
+    assert unframed(text) == text
+    assert unframed(f"<{' ' * 20_000}/{' ' * 20_000}source>").startswith("&lt; ")
+
+
 @given(value=st.text())
 def test_no_attribute_holds_the_end_of_a_tag(value: str) -> None:
     """Nor a line break."""

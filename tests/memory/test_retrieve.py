@@ -193,8 +193,10 @@ async def test_what_does_not_fit_is_left_out_and_named() -> None:
         ("hangs", "model-timeout"),
         ([], "model-invalid"),
         (None, "model-invalid"),
+        ([[float("nan")] * 256], "model-invalid"),
+        ([["a"] * 256], "model-invalid"),
     ],
-    ids=["down", "raises", "hangs", "none", "nothing"],
+    ids=["down", "raises", "hangs", "none", "nothing", "no numbers", "texts"],
 )
 async def test_an_embedder_that_fails_leaves_words(
     mode: Any, given: Any, code: str, monkeypatch: pytest.MonkeyPatch

@@ -155,6 +155,7 @@ class Corpus:
                 f"the corpus has vectors of {self.fingerprint!r}, and the question's has {numbers} numbers",
                 code="embedder-mismatch", hint="make the corpus anew with the embedder that is asked now",
             )  # fmt: skip
+        _check_numbers(self.embedder, vector)
         near = vectors.nearest(vector, top if mode == "vector" else max(top, DEPTH))
         cosines = dict(near)
         if mode == "vector":
@@ -203,6 +204,15 @@ class Corpus:
 
     def __repr__(self) -> str:
         return f"Corpus({self.documents} documents, {len(self)} passages, {self.fingerprint or 'words alone'})"
+
+
+def _check_numbers(embedder: Embedder, vector: Sequence[float]) -> None:
+    """ModelError for a vector that holds something else than finite numbers."""
+    try:
+        _ = matrix_of([vector])
+    except UsageError:
+        told = f"the embedder {embedder.name!r} gave a vector of something else than finite numbers"
+        raise ModelError(told, kind="invalid") from None
 
 
 def embedded_text(passage: Passage) -> str:

@@ -12,7 +12,7 @@ FRAMES = ("source", "memory", "recalled", "instruction", "context", "system", "d
 
 # Also in other widths, and with blanks inside that nobody sees.
 _GAP = r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
-_edge = re.compile(rf"[<\uff1c\ufe64](?={_GAP}/?{_GAP}(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
+_edge = re.compile(rf"[<\uff1c\ufe64](?={_GAP}(?:/{_GAP})?(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
 # What tokenizers of models take for the start of a message, such as <|im_start|> and [INST].
 _control = re.compile("<(?=[|\uff5c])|\\[(?=/?INST\\])")
 _blank = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")

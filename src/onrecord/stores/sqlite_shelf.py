@@ -62,6 +62,7 @@ class SqliteShelf:
     def __init__(self, path: str | os.PathLike[str], *, cipher: Cipher | None = None) -> None:
         codec = CellCodec(absolute_path(path, instead=SHELF_FILE.instead), cipher)
         self._file, self._cells = SqliteFile(codec, "normal", SHELF_FILE.open), _Cells(codec)
+        self._unswept = False  # whether the file may hold something of what was deleted for good
 
     async def put(
         self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = (), vectors: Mapping[str, Vector] = {}
@@ -95,17 +96,21 @@ class SqliteShelf:
     async def expire(self, before: datetime, of: Space | str, /) -> int:
         """See `Shelf.expire`. For a memory's name the file is rewritten as by `forget`, which raises the same."""
         gone = await self._file.run(partial(self._cells.expire, before, of))
-        return await self._swept(gone) if gone and isinstance(of, str) else gone
+        return await self._swept(gone) if (gone or self._unswept) and isinstance(of, str) else gone
 
     async def _swept(self, gone: int) -> int:
+        self._unswept = self._unswept or gone > 0  # also where what follows is cancelled
         remains = await self._file.run(partial(sweep, limit=SWEPT_AT_ONCE))
-        if gone and remains:
+        if self._unswept and remains:
             raise unswept(self._file.path, SWEPT_AT_ONCE)
+        self._unswept = False
         return gone
 
     async def sweep(self) -> bool:
         """Rewrites the file, however large, without anything that was deleted in it; whether that was possible now."""
-        return not await self._file.run(partial(sweep, limit=None))
+        remains = await self._file.run(partial(sweep, limit=None))
+        self._unswept = self._unswept and bool(remains)
+        return not remains
 
     async def close(self) -> None:
         await self._file.close()
