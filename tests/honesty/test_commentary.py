@@ -244,7 +244,9 @@ def test_what_a_model_writes_does_not_steer_a_terminal(language: Language) -> No
     assert r"pay\x1b[2J\x07\u202eyap\u2066\x9b31m" in commentary.sentence(entry(started))
     line = commentary.follow()
     line.see(entry(kinds.TurnOpened(input_kind="said", row="r", now=FakeEffects().now())))
-    assert line.see(entry(started)) == "\x1b[1mpay\\x1b[2J\\x07\\u202eyap\\u2066\\x9b31m\x1b[0m"  # what the application wrote stays
+    assert (
+        line.see(entry(started)) == "\x1b[1mpay\\x1b[2J\\x07\\u202eyap\\u2066\\x9b31m\x1b[0m"
+    )  # what the application wrote stays
 
 
 # ---- templates -------------------------------------------------------------------------------------------------------

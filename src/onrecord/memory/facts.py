@@ -38,9 +38,10 @@ LONGEST = 400
 LONGEST_LABEL = 60
 """Characters of what a fact is about."""
 
+_VALUE = r"(?P<value>[^\s.,;!?][^\n.,;!?]{0,79}?)"
 _END = r"(?=[.,;!?\n]|\s+(?:and|but|e|mas|y|pero)\b|$)"
 _PATTERNS: tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (about, re.compile(rf"\b{words}\s+(?P<value>[^\s.,;!?][^\n.,;!?]{{0,79}}?){_END}", re.IGNORECASE), tuple(parts.split()))
+    (about, re.compile(rf"\b{words}\s+{_VALUE}{_END}", re.IGNORECASE), tuple(parts.split()))
     for about, words, parts in (
         (
             "name", r"(?:my name is|call me(?=\s+(?-i:[^a-z\s]))|meu nome é|me chamo|mi nombre es|me llamo)",
