@@ -213,8 +213,10 @@ async def test_a_shorter_passage_behind_one_that_does_not_fit_is_shown() -> None
         ("hangs", "model-timeout"),
         ([], "model-invalid"),
         (None, "model-invalid"),
+        ([[float("nan")] * 256], "model-invalid"),
+        ([["a"] * 256], "model-invalid"),
     ],
-    ids=["down", "raises", "hangs", "none", "nothing"],
+    ids=["down", "raises", "hangs", "none", "nothing", "no numbers", "texts"],
 )
 async def test_an_embedder_that_fails_leaves_words(
     mode: Any, given: Any, code: str, monkeypatch: pytest.MonkeyPatch

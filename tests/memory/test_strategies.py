@@ -139,6 +139,12 @@ def test_patterns_find_what_is_said_in_so_many_words(text: str, facts: list[str]
     assert [f"{fact.about.split()[0]}: {fact.text}" for fact in facts_in(text)] == facts
 
 
+@pytest.mark.parametrize("opening", ["I prefer", "My name is", "remember that"])
+def test_a_long_run_of_blanks_is_read_in_time(opening: str) -> None:
+    """As long as a message may be, with nothing behind it at which a value could end."""
+    assert facts_in(f"{opening}{' ' * 3000}{'x' * 900}") == []
+
+
 async def test_a_later_fact_takes_the_place_of_an_earlier_one() -> None:
     """About the same thing; the same again is there once, and that session's."""
     shelf = PlainShelf()
