@@ -17,7 +17,10 @@ from onrecord.conversation.messages import Authority, ContextMessage, UserMessag
 from onrecord.jsonio import Json, dumps
 
 __all__ = (
+    "OPENING",
+    "UNSEEN",
     "context_text",
+    "has_opening",
     "instruction",
     "prefixed",
     "preview",
@@ -56,17 +59,31 @@ def instruction(text: str, authority: Authority) -> str:
 
     Nothing in the text ends it. What others say is written by `unframed`, so it looks like none.
     """
-    held = _ANY_EDGE.sub("&lt;", text) if "<" in text else text
+    held = _ANY_EDGE.sub("&lt;", text) if has_opening(text) else text
     return f'<instruction from="application" authority="{authority}">\n{held}\n</instruction>'
 
 
-_ANY_EDGE = re.compile(r"<(?=\s*(?:/\s*)?instruction\b)", re.IGNORECASE)
-_BEGINNING = re.compile(r"<(?=\s*instruction\s+from\b)", re.IGNORECASE)
+OPENING = "[<\uff1c\ufe64]"
+"""The sign that opens a tag, also in other widths, as an expression."""
+
+UNSEEN = (
+    r"[\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+"""A character of a tag that nobody sees: blanks, and what only looks like nothing; as an expression."""
+
+_ANY_EDGE = re.compile(rf"{OPENING}(?={UNSEEN}*(?:/{UNSEEN}*)?instruction\b)", re.IGNORECASE)
+_BEGINNING = re.compile(rf"{OPENING}(?={UNSEEN}*instruction{UNSEEN}+from\b)", re.IGNORECASE)
+
+
+def has_opening(text: str) -> bool:
+    """Whether a text has a sign that opens a tag: few texts have one, and this is faster than any expression."""
+    return "<" in text or (not text.isascii() and ("\uff1c" in text or "\ufe64" in text))
 
 
 def unframed(text: str) -> str:
     """The text of a person, a tool or a source as requests show it: what would read as an `instruction` is not one."""
-    return _BEGINNING.sub("&lt;", text) if "<" in text else text
+    return _BEGINNING.sub("&lt;", text) if has_opening(text) else text
 
 
 def unframed_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
