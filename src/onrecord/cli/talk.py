@@ -15,7 +15,7 @@ from typing import Any
 
 from onrecord.agent import Agent
 from onrecord.cli.around import PROMPT, recap, show_end, typed_before
-from onrecord.cli.asking import answer_to, form_of, put
+from onrecord.cli.asking import answer_to, form_of, put, show_private
 from onrecord.cli.failure import FAILED, INTERRUPTED, OK, Wrong, debugging, logged, said_of, tell
 from onrecord.cli.hosted import Hosted
 from onrecord.cli.interrupts import Stopping, on_interrupt
@@ -39,7 +39,8 @@ __all__ = ("Talk", "talk")
 COMMANDS = """\
   /record   the entries of the last turn, one line each
   /why      why the last answer came about; /why 17 explains entry 17
-  /answer   the open question again
+  /answer   the open question again; /later leaves it open
+  /outcomes what the steps of flows come to, below each reply; once more: no longer
   /quit     ends the chat (Ctrl-D does too); Ctrl-C stops a reply"""
 
 PATIENCE_S = 2.0
@@ -311,6 +312,8 @@ class Talk:
                 await self.host.was_shown(result.messages)
                 if result.changed and result.session is not None:
                     self.session, self.private = result.session, dict(result.private)
+                if result.question is None:  # else it stands below the question
+                    show_private(self.screen, result.private)
         if failure is not None:
             if result is None:
                 await self.host.take_back(said)
