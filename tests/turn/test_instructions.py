@@ -161,7 +161,7 @@ def test_the_order_can_be_looked_at() -> None:
 @pytest.mark.parametrize(
     ("condition", "told", "hint"),
     [
-        (OnReturn("prize"), "'cost' waits for a call of 'prize', which is no tool of this agent", "did you mean 'price'?"),
+        (OnReturn("prize"), "'cost' waits for a call of 'prize', which is no tool", "did you mean 'price'?"),
         (OnReturn("book"), "waits for a call of 'book'", "its tools are price"),
         (OnActivation("billing"), "waits for a call of 'read_skill'", "its tools are price"),
     ],
