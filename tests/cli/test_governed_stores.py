@@ -125,3 +125,11 @@ def test_an_address_for_the_person_alone_is_shown_although_nothing_is_asked(tmp_
     shown = ran.out.splitlines()
     assert shown.count(address) == 2  # below the question, and once it turned out not to be so
     assert shown[-2:] == ["Please connect your calendar.", address]
+
+
+def test_an_address_is_shown_again_with_its_question(tmp_path: Path, cli: Cli) -> None:
+    """Another message that is answered meanwhile does not take it away."""
+    (tmp_path / "consenting.py").write_text(CONSENTING, encoding="utf-8")
+    ran = cli("chat", f"{tmp_path / 'consenting.py'}:asks", stdin="What is on?\n/later\nHello.\n/answer\n/later\n")
+    assert ran.out.count("  consent:calendar: https://login.example/consent?for=ana\n") == 2
+    assert ran.out.count("? 'appointments' needs your consent") == 2

@@ -45,8 +45,11 @@ def form_of(session: Session) -> Form:
     return "approval" if pending.question.decision else "fields" if pending.question.fields else "free"
 
 
-def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]) -> None:
-    """Shows the open question of a session: who asks, about what, and how it can be answered."""
+def put(screen: Screen, session: Session, form: Form, private: Mapping[str, Mapping[str, str]]) -> None:
+    """Shows the open question of a session: who asks, about what, and how it can be answered.
+
+    ``private`` is what is for the person alone, by the key of the question that it came with.
+    """
     pending = session.pending
     if pending is None:
         return
@@ -61,7 +64,7 @@ def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]
     screen.line(f"  {' · '.join(about)}", dim=True)
     for line in _detailed(question.detail):
         screen.line(f"  {line}", dim=True)
-    show_private(screen, private)
+    show_private(screen, private.get(question.key, {}))
     how = {
         "approval": "y or n, and a note behind it if you like",
         "fields": "one line for each value",

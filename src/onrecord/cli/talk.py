@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Any
@@ -101,7 +101,7 @@ class Talk:
         self.host = Hosted(agent, self.store, key, screen, given)
         self.screen, self.keyboard, self.debug = screen, keyboard, debug
         self.session: Session | None = None
-        self.private: dict[str, str] = {}
+        self.private: dict[str, Mapping[str, str]] = {}  # by question
         self.failed = False
         self.interrupted = False
         self.outcomes = False
@@ -311,9 +311,11 @@ class Talk:
                 show_end(self.agent, result, reply, outcomes=self.outcomes)
                 await self.host.was_shown(result.messages)
                 if result.changed and result.session is not None:
-                    self.session, self.private = result.session, dict(result.private)
-                if result.question is None:  # else it stands below the question
+                    self.session = result.session
+                if result.question is None:
                     show_private(self.screen, result.private)
+                else:
+                    self.private = {result.question.key: result.private}  # stands below it, as often as it is put
         if failure is not None:
             if result is None:
                 await self.host.take_back(said)
