@@ -13,10 +13,10 @@ from onrecord.conditions import is_async
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.request import Piece
+from onrecord.tools.tool import Tool
 from onrecord.turn.moments import Hooks, Rank
 
 if TYPE_CHECKING:
-    from onrecord.tools.tool import Tool
     from onrecord.turn.agent_spec import AgentSpec
     from onrecord.turn.turn import Turn
 
