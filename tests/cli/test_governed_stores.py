@@ -6,7 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from onrecord.agent import Agent
+from onrecord.cli.sources import folds_for
+from onrecord.prompt import Window
+from onrecord.session.folding import NO_FOLDS
 from onrecord.stores.sqlite import SqliteStore
 from tests.cli.agents import Cli
 
@@ -133,3 +138,14 @@ def test_an_address_is_shown_again_with_its_question(tmp_path: Path, cli: Cli) -
     ran = cli("chat", f"{tmp_path / 'consenting.py'}:asks", stdin="What is on?\n/later\nHello.\n/answer\n/later\n")
     assert ran.out.count("  consent:calendar: https://login.example/consent?for=ana\n") == 2
     assert ran.out.count("? 'appointments' needs your consent") == 2
+
+
+async def test_features_fold_the_turns_of_their_agent_alone() -> None:
+    """There is its name to go by; below another agent, what the record says of it, since names are easily the same."""
+    agent, other = Agent("offline", features=[Window.last(5)]), Agent("offline", instructions="Be brief.")
+    mine, theirs = await agent.turn("Hi", session="s"), await other.turn("Hi", session="s")
+    assert mine.session is not None
+    below = replace(mine.session, parent="above")
+    assert folds_for(agent, mine.entries, mine.session) is agent.plan.folds
+    assert folds_for(agent, mine.entries, below) is agent.plan.folds
+    assert folds_for(agent, theirs.entries, below) is NO_FOLDS

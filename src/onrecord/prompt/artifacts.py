@@ -28,6 +28,7 @@ from onrecord.prompt.run_artifacts import JSON, TEXT, RunArtifacts, is_ref
 from onrecord.session.erasure import Retention, ago
 from onrecord.tools.result_text import serialise
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
+from onrecord.tools.traits import traits_of
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.contained import ends_take
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks, Returned
@@ -148,7 +149,8 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
     # ---- spending
 
     async def _check(self, turn: Turn, call: ToolCall) -> Allow[Mapping[str, Json]] | Deny:
-        wants = next((trait for trait in _tool(turn, call.name).traits if isinstance(trait, Wants)), None)
+        tool = turn.tools.get(call.name)
+        wants = None if tool is None else next(traits_of((tool,), Wants), None)
         if wants is None:
             return ALLOW
         run = RunArtifacts(turn=turn, store=self.store, call=call)
@@ -165,8 +167,8 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
 
     def _built(self, tools: Mapping[str, Tool], /, **_: bool) -> None:
         for tool in tools.values():
-            for trait in tool.traits:
-                if isinstance(trait, Wants) and trait.artifacts != self:
+            for trait in traits_of((tool,), Wants):
+                if trait.artifacts != self:
                     raise ConfigurationError(
                         f"tool {tool.id!r} spends what another Artifacts stores",
                         hint="make one Artifacts, and use it for wants() and in features=",
@@ -178,17 +180,6 @@ def _text(returned: Returned) -> str | None:
     if not all(isinstance(part, Text) for part in returned.content):
         return None
     return "".join(part.text for part in returned.content if isinstance(part, Text))
-
-
-_NONE = Tool("none", lambda *_: None)
-
-
-def _tool(turn: Turn, name: str) -> Tool:
-    """The tool of a call: a registered one, or one that the last request offered."""
-    found = turn.plan.tools.get(name)
-    if found is None and turn.request is not None:
-        found = next((offer.tool for offer in turn.request.offers if offer.tool.id == name), None)
-    return found or _NONE
 
 
 # ---- what a tool wants -----------------------------------------------------------------------------------------------
