@@ -247,7 +247,11 @@ async def test_a_graph_of_neighbours_finds_the_same() -> None:
     exact = await Corpus.of([GUIDE, RULES], splitter=by_heading(40), embedder=HashingEmbedder())
     for query in ("parking", "dogs", "when is breakfast"):
         assert (await ids(graph, query))[0] == (await ids(exact, query))[0]
-    assert UsearchIndex(matrix_of([[1.0, 0.0]])).nearest([1, 0], 0) == []
+    matrix = matrix_of([[1, 0], [3, 3], [0, 2], [-1, 0]])
+    found, told = UsearchIndex(matrix).nearest([2, 0], 4), NumpyIndex(matrix).nearest([2, 0], 4)
+    assert [number for number, _ in found] == [number for number, _ in told] == [0, 1, 2, 3]
+    assert [near for _, near in found] == pytest.approx([near for _, near in told], abs=1e-6)
+    assert UsearchIndex(matrix).nearest([1, 0], 0) == []
 
 
 async def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,6 +251,15 @@ async def test_age_may_count() -> None:
         assert f"assistant: {first}" in shown_data(model.requests[2])[0]
 
 
+async def test_age_shows_no_more_than_the_top() -> None:
+    """More are looked at, and of those the best are shown."""
+    agent, model, _ = remembering(Episodes(2, half_life=timedelta(days=1)), answers=["ok"] * 5)
+    for day in range(5):
+        await told(agent, f"trains on day {day}", session(f"s{day}"), day=day + 1)
+    (data,) = shown_data(model.requests[4])
+    assert [f"day {day}" in data for day in range(4)] == [False, False, True, True]
+
+
 async def test_an_exchange_that_faded_is_not_recalled() -> None:
     """Three days of a half life of one leave an eighth (seed 004, ``minScore`` of ``decay``)."""
     for min_worth, shown in ((0.1, True), (0.2, False)):
