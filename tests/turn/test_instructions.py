@@ -177,7 +177,6 @@ def test_the_order_can_be_looked_at() -> None:
     ]  # fmt: skip
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     ("condition", "told", "hint"),
     [
@@ -194,14 +193,14 @@ def test_what_waits_for_a_tool_that_is_not_there_is_refused(condition: Any, told
     assert raised.value.hint == hint
     Agent(ScriptedModel(), tools=[tool("price"), gated([tool("book")], lambda _, __: True)], features=[told_then])
     Agent(ScriptedModel(), features=[Instruction("Per night.", only_if=OnReturn(re.compile("prize")))])
-=======
+
+
 def test_what_a_text_says_about_caches_follows_from_its_condition() -> None:
     """Unless it says it itself."""
     holds, counts = OnReturn("x"), Instruction("{{action}}", template=True)
     made = [Instruction("a"), Instruction("b", only_if=holds), Instruction("c", only_if=holds, cache="never"), counts]
     pieces = [one.piece(action=1, budget=2) for one in made]
     assert [piece.cache for piece in pieces if piece is not None] == ["always", "while_active", "never", "never"]
->>>>>>> origin/main
 
 
 # ---- declared wrongly ------------------------------------------------------------------------------------------------
