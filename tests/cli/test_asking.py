@@ -158,6 +158,16 @@ def paused(question: Question, place: str) -> Session:
     return Session(key=SessionKey("s"), pending=pending)
 
 
+def test_the_words_of_a_free_answer_are_no_refusal_because_they_begin_with_a_no() -> None:
+    """A handler that was refused does not look at the words: "no idea" would be lost. All of them are the value."""
+    for words, approved in [
+        ("no idea", None), ("não sei", None), ("no", False), ("No!", False), ("no, thanks", False),
+        ("yes please", True), ("who knows", None),
+    ]:  # fmt: skip
+        assert answered(words, form="free")[0] == Answered("t/q0", value=words, approved=approved)
+    assert answered("no idea", form="approval")[0] == Answered("t/q0", approved=False, note="idea")
+
+
 def test_who_asked_decides_what_kind_of_answer_is_wanted() -> None:
     """What asks for a decision, as every rule before a tool does, wants a yes or a no; else words, or values."""
     plain = Question(key="t/q0", text="Well?", by="x")

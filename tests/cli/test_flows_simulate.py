@@ -263,7 +263,7 @@ def test_the_calendar_has_an_end(cli: Cli) -> None:
         (("--at", "noon"), "--at 'noon' is no instant"),
         (("--at", "2026-09-20T12:00"), "--at '2026-09-20T12:00' has no UTC offset"),
         (("--script", "nowhere.txt"), "there is no script 'nowhere.txt'"),
-        (("--script", "."), "there is no script '.'"),
+        (("--script", "."), "the script '.' is no file"),
         (("--session", " "), "--session needs a name"),
         (("--given", "x"), "--given 'x' names no function"),
         (("--given", "flow_stays.py:agent"), "flow_stays.py:agent is no async function"),

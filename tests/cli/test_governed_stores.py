@@ -47,6 +47,27 @@ def agent():
 '''
 
 
+CONSENTING = """
+from onrecord import Agent, Tool
+from onrecord.governance import Consent, Credentials, NeedsCredential
+from onrecord.testing import ScriptedModel, call
+
+
+async def vault(wanted):
+    return Consent(url="https://login.example/consent?for=ana")
+
+
+def agent(mode):
+    needs = NeedsCredential(service="calendar", mode=mode)
+    reads = Tool("appointments", lambda args, ctx: "two", "Reads the calendar.", traits=(needs,))
+    model = ScriptedModel([call("appointments")], "Please connect your calendar.", "Later, then.")
+    return Agent(model, tools=[reads], features=[Credentials(vault)])
+
+
+tells, asks = agent("tell-model"), agent("pause")
+"""
+
+
 @pytest.fixture
 def governed(tmp_path: Path) -> tuple[Path, str]:
     """A store with a session that waits for a person and one below it; and how its agent is named."""
@@ -97,6 +118,26 @@ def test_an_export_without_texts_is_read_with_the_agent_too(
     for command in (("record", "verify"), ("record", "show"), ("record", "why"), ("replay",)):
         ran = cli(*command, file, "--agent", agent)
         assert ran.code == 0, ran
+
+
+def test_an_address_for_the_person_alone_is_shown_although_nothing_is_asked(tmp_path: Path, cli: Cli) -> None:
+    """Where the model is told that consent is missing, and where a person said yes without having given it."""
+    (tmp_path / "consenting.py").write_text(CONSENTING, encoding="utf-8")
+    agent, address = tmp_path / "consenting.py", "  consent:calendar: https://login.example/consent?for=ana"
+    ran = cli("chat", f"{agent}:tells", stdin="What is on?\nThanks.\n")
+    assert ran.out.splitlines()[-4:] == ["Please connect your calendar.", address, "> Thanks.", "Later, then."]
+    ran = cli("chat", f"{agent}:asks", stdin="What is on?\ny\n")
+    shown = ran.out.splitlines()
+    assert shown.count(address) == 2  # below the question, and once it turned out not to be so
+    assert shown[-2:] == ["Please connect your calendar.", address]
+
+
+def test_an_address_is_shown_again_with_its_question(tmp_path: Path, cli: Cli) -> None:
+    """Another message that is answered meanwhile does not take it away."""
+    (tmp_path / "consenting.py").write_text(CONSENTING, encoding="utf-8")
+    ran = cli("chat", f"{tmp_path / 'consenting.py'}:asks", stdin="What is on?\n/later\nHello.\n/answer\n/later\n")
+    assert ran.out.count("  consent:calendar: https://login.example/consent?for=ana\n") == 2
+    assert ran.out.count("? 'appointments' needs your consent") == 2
 
 
 async def test_features_fold_the_turns_of_their_agent_alone() -> None:

@@ -197,3 +197,5 @@ def test_a_file_named_without_its_suffix_is_hinted_at(tmp_path: Path, monkeypatc
     (tmp_path / "cli_notes.txt").write_text("", encoding="utf-8")
     with pytest.raises(Wrong, match="is no Python file"):
         agent_named("./cli_notes.txt")
+    with pytest.raises(Wrong, match=r"'cli_notes\.txt' is no Python file"):
+        agent_named("cli_notes.txt")

@@ -76,6 +76,7 @@ def test_wrong_usage_is_a_line_and_a_hint(
         (("--model", "gpt:5"), 2, "unknown model provider in 'gpt:5'"),
         (("--model", "offline:zzz"), 2, "there is no model 'zzz' of provider 'offline'"),
         (("--store", "."), 2, "is a folder"),
+        (("--store", " "), 2, "' ' does not name a file"),
         (("--store", "no/such/x.db"), 2, "its folder does not exist"),
         (("--store", "words/x.db"), 2, "its folder is not a folder"),
         (("--store", "words"), 1, "is not a SQLite file; it was not touched"),

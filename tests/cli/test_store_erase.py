@@ -124,7 +124,11 @@ def test_what_there_is_not_is_wrong_usage(path: Path, cli: Cli, arguments: tuple
 def test_a_reason_is_required(path: Path, cli: Cli) -> None:
     """It is what the record keeps."""
     assert "--why" in cli("store", "erase", path, "ana", "--yes").err
-    assert cli("store", "erase", path, "ana", "--why", "", "--yes").code == 2
+    for why in ("", " "):
+        before = birds(path)
+        ran = cli("store", "erase", path, "ana", "--why", why, "--yes")
+        assert (ran.code, len(ran.err.splitlines())) == (2, 2)
+        assert birds(path) == before
 
 
 def test_nothing_is_erased_unasked(path: Path, cli: Cli) -> None:

@@ -15,9 +15,11 @@ from onrecord.agent import Agent
 from onrecord.cli.terminal import Screen
 from onrecord.cli.why import why_lines
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.inputs import Ask, approved
+from onrecord.conversation.inputs import Ask, Woke, approved
 from onrecord.governance.rules import before_tool
+from onrecord.honesty.commentary import Commentary
 from onrecord.honesty.languages import Language, words_of
+from onrecord.honesty.sentences import brief_of
 from onrecord.honesty.slices import last_answer
 from onrecord.record.record import Record
 from onrecord.session import Session
@@ -80,6 +82,26 @@ async def test_an_answer_is_explained_in_a_language(language: Language, lines: l
     assert [line for line in lines if line not in told_so] == []
     assert len(told_so) == len(english)
     assert set(told_so) & set(english) <= {"instructions: “Be brief.”"}
+
+
+@pytest.mark.parametrize(
+    ("language", "line"),
+    [("en", "Nobody answered in time."), ("pt", "Ninguém respondeu a tempo."), ("es", "Nadie respondió a tiempo.")],
+)
+async def test_a_question_that_expired_was_answered_by_nobody(language: Language, line: str) -> None:
+    """It counts as declined, and no person said so: neither the record's story nor the commentary claims it."""
+
+    @before_tool
+    async def careful(made: Any, call: Any) -> Any:
+        return Ask("Sure?", expires_s=60)
+
+    agent = Agent(ScriptedModel([call("look", city="Porto")], "No."), tools=[tool("look")], features=[careful])
+    paused = await turn(agent, "weather?")
+    done = await turn(agent, Woke(paused.wakes[0].key), session=paused.session)
+    record: Record[None] = Record([*paused.entries, *done.entries], lambda _: None)
+    assert line in plain(list(why_lines(record, last_answer(record) or 0, Screen(), language=language)))
+    assert next(iter(Commentary(language=language).sentences(done.entries))) == line
+    assert brief_of(done.entries[0].body) == "answered: nothing in time"
 
 
 def test_the_command_takes_a_language(store: Path, cli: Cli) -> None:

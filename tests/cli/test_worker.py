@@ -167,6 +167,14 @@ def test_a_health_file_that_cannot_be_written_is_told_at_once(folder: Path, cli:
     assert replies(folder / "t.db") == []
 
 
+def test_a_run_to_the_end_says_that_its_health_could_not_be_written(folder: Path, cli: Cli) -> None:
+    """What it was there for is done, and its exit code says so."""
+    put(folder / "t.db", Said("one", key="1"))
+    ran = cli("worker", "cli_paced.py", "--store", "t.db", "--once", "--health", "no/health.json")
+    assert (ran.code, len(replies(folder / "t.db"))) == (0, 1)
+    assert ran.err == "onrecord worker: no health: No such file or directory: 'no/health.json'\n"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -12,6 +12,8 @@ import pytest
 
 from onrecord.errors import ConfigurationError, StoreError
 from onrecord.stores import SqliteStore, sqlite_schema
+from onrecord.stores.sqlite_schema import SCHEMA_VERSION, schema_version
+from onrecord.stores.sqlite_upkeep import faults_of, sessions_of
 from onrecord.testing.conformance.asking import unchanged
 from onrecord.testing.conformance.samples import turn
 from tests.stores.filled import CANARY, filled, intact, outcome
@@ -232,6 +234,15 @@ def no_writing(path: Path, monkeypatch: pytest.MonkeyPatch, said: str = "SQLITE_
 
     monkeypatch.setattr(sqlite3, "connect", connect)
     return SqliteStore(path)
+
+
+async def test_upkeep_reads_where_nothing_may_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store on a disk that is only read is checked as any other."""
+    path = tmp_path / "x.db"
+    session = await filled(path, 1)
+    no_writing(path, monkeypatch)
+    assert schema_version(str(path)) == SCHEMA_VERSION
+    assert (faults_of(str(path)), sessions_of(str(path))) == ([], [session.key])
 
 
 async def test_what_others_change_meanwhile_is_seen_by_the_next_act(

@@ -14,6 +14,7 @@ from onrecord.errors import ConfigurationError
 from onrecord.governance import before_tool
 from onrecord.record.kinds import Noted, PieceFiled
 from onrecord.testing import FakeEffects, ScriptedModel, call
+from onrecord.tools.toolset import gated
 from onrecord.turn.instruction import FACTS, Instruction, OnActivation, OnReturn
 from onrecord.turn.moments import Allow, Deny, Rank
 from onrecord.turn.turn import Turn
@@ -170,10 +171,28 @@ def test_the_order_can_be_looked_at() -> None:
         Instruction("Be kind.", rank=Rank.STEERING, name="house", only_if=OnReturn("x")),
         Instruction("{{action}}", template=True, name="count"),
     ]  # fmt: skip
-    plan = Agent(ScriptedModel(), features=features).plan
+    plan = Agent(ScriptedModel(), tools=[tool("x")], features=features).plan
     assert [(one.rank, one.name) for one in plan.declared] == [
         (100, "house"), (300, "hours"), (400, "prices"), (400, "count")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "told", "hint"),
+    [
+        (OnReturn("prize"), "'cost' waits for a call of 'prize', which is no tool", "did you mean 'price'?"),
+        (OnReturn("book"), "waits for a call of 'book'", "its tools are price"),
+        (OnActivation("billing"), "waits for a call of 'read_skill'", "its tools are price"),
+    ],
+)  # fmt: skip
+def test_what_waits_for_a_tool_that_is_not_there_is_refused(condition: Any, told: str, hint: str) -> None:
+    """It would stand in no request. A pattern may match nothing yet, and a toolset may offer the tool later."""
+    told_then = Instruction("Per night.", only_if=condition, name="cost")
+    with pytest.raises(ConfigurationError, match=told) as raised:
+        Agent(ScriptedModel(), tools=[tool("price")], features=[told_then])
+    assert raised.value.hint == hint
+    Agent(ScriptedModel(), tools=[tool("price"), gated([tool("book")], lambda _, __: True)], features=[told_then])
+    Agent(ScriptedModel(), features=[Instruction("Per night.", only_if=OnReturn(re.compile("prize")))])
 
 
 def test_what_a_text_says_about_caches_follows_from_its_condition() -> None:

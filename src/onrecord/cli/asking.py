@@ -14,7 +14,7 @@ from onrecord.jsonio import Json, dumps, loads
 from onrecord.session.session import Session
 from onrecord.turn.answering import field_problem
 
-__all__ = ("ANSWER", "LATER", "Form", "Lines", "answer_to", "form_of", "put", "value_of", "yes_or_no")
+__all__ = ("ANSWER", "LATER", "Form", "Lines", "answer_to", "form_of", "put", "show_private", "value_of", "yes_or_no")
 
 Form = Literal["approval", "fields", "free"]
 
@@ -32,6 +32,8 @@ ANSWER = "answer> "
 
 _YES = frozenset("y yes yeah yep ok okay sure approve approved go sim s claro si sí ja oui d'accord".split())
 _NO = frozenset("n no nope never decline declined deny denied não nao nein non nunca".split())
+_NO_ALONE = re.compile(r"\s*\w+\s*(?:[,.;:!?\u2014\u2013-]|$)")
+"""A no that is all that is said, or is cut off from the rest; "no idea" is none, and would be lost as a refusal."""
 _FIRST = re.compile(r"\s*([^\s,.;:!?\u2014\u2013-]+)[\s,.;:!?\u2014\u2013-]*(.*)", re.DOTALL)
 
 
@@ -43,8 +45,11 @@ def form_of(session: Session) -> Form:
     return "approval" if pending.question.decision else "fields" if pending.question.fields else "free"
 
 
-def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]) -> None:
-    """Shows the open question of a session: who asks, about what, and how it can be answered."""
+def put(screen: Screen, session: Session, form: Form, private: Mapping[str, Mapping[str, str]]) -> None:
+    """Shows the open question of a session: who asks, about what, and how it can be answered.
+
+    ``private`` is what is for the person alone, by the key of the question that it came with.
+    """
     pending = session.pending
     if pending is None:
         return
@@ -59,14 +64,19 @@ def put(screen: Screen, session: Session, form: Form, private: Mapping[str, str]
     screen.line(f"  {' · '.join(about)}", dim=True)
     for line in _detailed(question.detail):
         screen.line(f"  {line}", dim=True)
-    for name, text in private.items():
-        screen.line(f"  {name}: {text}")
+    show_private(screen, private.get(question.key, {}))
     how = {
         "approval": "y or n, and a note behind it if you like",
         "fields": "one line for each value",
         "free": "y, n, or in your own words",
     }[form]
     screen.line(f"  {how}; /later leaves the question open", dim=True)
+
+
+def show_private(screen: Screen, private: Mapping[str, str]) -> None:
+    """What is for the person alone, such as the address where consent is given."""
+    for name, text in private.items():
+        screen.line(f"  {name}: {text}")
 
 
 def _detailed(detail: Json) -> Iterator[str]:
@@ -104,8 +114,8 @@ def answer_to(
         if line is None:
             return None
         approved, note = yes_or_no(line)
-        if form == "free":
-            value = line.strip()
+        if form == "free":  # the words are the answer
+            approved, note, value = None if approved is False and not _NO_ALONE.match(line) else approved, "", line
             break
         if approved is not None:
             break

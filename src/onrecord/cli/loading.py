@@ -134,6 +134,8 @@ def _from_name(where: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if where == missing or where.startswith(f"{missing}."):
+            if Path(where).is_file():
+                raise Wrong(f"{where!r} is no Python file", hint=FORM) from error
             hint = (
                 f"did you mean {where}.py? A file is named with its suffix" if Path(f"{where}.py").is_file() else FORM
             )

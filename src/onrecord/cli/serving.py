@@ -142,10 +142,14 @@ class _Serving:
                 async with asyncio.timeout(EVERY_S):
                     await self.now.wait()
             self.now.clear()
-            try:
-                await self._tell_health()
-            except (StoreError, OSError) as error:  # the worker goes on: this may pass
-                aside(f"onrecord worker: no health: {said_of(error)[0]}")
+            await self._try_to_tell()
+
+    async def _try_to_tell(self) -> None:
+        """The health, or why there is none: what the worker does besides, and its exit code, stay what they are."""
+        try:
+            await self._tell_health()
+        except (StoreError, OSError) as error:
+            aside(f"onrecord worker: no health: {said_of(error)[0]}")
 
     async def _tell_health(self) -> None:
         health = await self.host.health()
@@ -158,8 +162,7 @@ class _Serving:
         """What the whole run did. A run to the end of a crontab says nothing on standard error."""
         if self.args.once and self.args.health == "-":
             return
-        with suppress(StoreError, OSError):
-            await self._tell_health()
+        await self._try_to_tell()
 
     async def _say_stopping(self) -> None:
         with suppress(StoreError):

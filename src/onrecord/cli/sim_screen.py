@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from onrecord.cli.asking import show_private
 from onrecord.cli.failure import said_of, tell
 from onrecord.cli.outcome_words import outcome_texts
 from onrecord.cli.terminal import Screen
@@ -28,7 +29,7 @@ class SimScreen:
 
     def __init__(self, screen: Screen, world: World, *, debug: bool) -> None:
         self.screen, self.world, self.debug = screen, world, debug
-        self.private: dict[str, str] = {}
+        self.private: dict[str, Mapping[str, str]] = {}  # by question
         self.failed = False
 
     @property
@@ -74,8 +75,10 @@ class SimScreen:
             screen.line("  no reply", dim=True)
         for told in outcome_texts(result, self.world.clock.told):
             screen.line(f"    {told}", dim=True)
-        if result.question is not None:
-            self.private = dict(result.private)
+        if result.question is None:
+            show_private(screen, result.private)
+        else:
+            self.private = {result.question.key: result.private}
 
     async def _later(self, taken: Taken) -> None:
         """Whether an input whose turn failed is taken again, as a host does it."""

@@ -81,7 +81,8 @@ class _Script:
 
     def __init__(self, path: str, screen: Screen) -> None:
         if not Path(path).is_file():
-            raise Wrong(f"there is no script {path!r}", hint="name a text file: a message or a command on each line")
+            told = f"the script {path!r} is no file" if Path(path).exists() else f"there is no script {path!r}"
+            raise Wrong(told, hint="name a text file: a message or a command on each line")
         self._lines = script_lines(Path(path).read_text(encoding="utf-8", errors="replace"))
         self._screen = screen
 

@@ -22,9 +22,10 @@ from onrecord.record.leaving import Leaves
 from onrecord.record.record import Record
 from onrecord.session.folding import NO_FOLDS, Folds
 from onrecord.session.session import Session
+from onrecord.session.store import Store
 from onrecord.session.walking import walk
 
-__all__ = ("Held", "folds_for", "held", "is_store", "stored_sessions")
+__all__ = ("Held", "folds_for", "held", "is_store", "no_session", "stored_sessions")
 
 _MAGIC = b"SQLite format 3\0"
 _NAME_ONE = "name a store's file or an exported record"
@@ -130,22 +131,33 @@ async def _from_store(
         if session is None:
             names = [key.id for key in await store.sessions(tenant=tenant)]
             if not names:
-                whose = f" of tenant {tenant!r}" if tenant else ""
-                raise Wrong(f"{path!r} holds no sessions{whose}", hint=_listed(names))
+                raise Wrong(f"{path!r} holds no sessions{_whose(tenant)}", hint=_listed(names))
             if len(names) != 1:
                 raise Wrong(f"{path!r} holds {plural(len(names), 'session')}: say which", hint=_listed(names))
             session = names[0]
         key = SessionKey(session, tenant=tenant)
         stored = await store.load(key)
         if stored is None:
-            names = [known.id for known in await store.sessions(tenant=tenant)]
-            hint = meant(session, names, otherwise=_listed(names))
-            raise Wrong(f"{path!r} holds no session {session!r}", hint=hint)
+            raise await no_session(store, path, key)
         entries = tuple([entry async for entry in store.entries(key)])
     return Held(
         path=path, key=key, digest_key=stored.digest_key, entries=entries[: stored.seq], codec=codec,
         folds=folds_for(agent, entries, stored), session=stored,
     )  # fmt: skip
+
+
+async def no_session(store: Store, path: str, key: SessionKey) -> Wrong:
+    """What is said of a session that a store does not hold."""
+    if key.tenant and await store.load(SessionKey(key.id)) is not None:
+        hint = "there is one of no tenant: leave --tenant out"
+    else:
+        names = [known.id for known in await store.sessions(tenant=key.tenant)]
+        hint = meant(key.id, names, otherwise=_listed(names))
+    return Wrong(f"{path!r} holds no session {key.id!r}{_whose(key.tenant)}", hint=hint)
+
+
+def _whose(tenant: str) -> str:
+    return f" of tenant {tenant!r}" if tenant else ""
 
 
 def _listed(names: Sequence[str]) -> str:

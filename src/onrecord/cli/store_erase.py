@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from onrecord.cli.failure import FAILED, OK, Wrong, meant
+from onrecord.cli.sources import no_session
 from onrecord.cli.store_files import store_named
 from onrecord.cli.terminal import Screen, plural, safe
 from onrecord.conversation.identity import Identity, SessionKey
@@ -25,6 +26,8 @@ def erase(args: argparse.Namespace) -> int:
         raise Wrong("it is not said what to erase", hint="name a SESSION, or a person with --person")
     if args.person is not None and args.message:
         raise Wrong("--message goes with a SESSION", hint="leave out --person, or --message")
+    if not args.why.strip():
+        raise Wrong("--why gives no reason", hint="it is all that the record says of it afterwards")
     what = asyncio.run(_meant(path, args))
     if not _agreed(what, yes=args.yes):
         screen.line("nothing was erased")
@@ -57,9 +60,7 @@ async def _meant(path: str, args: argparse.Namespace) -> str:
     async with SqliteStore(path) as store:
         session = await store.load(key)
         if session is None:
-            known = [each.id for each in await store.sessions(tenant=key.tenant)]
-            hint = meant(key.id, known, otherwise="onrecord record show lists the sessions there are")
-            raise Wrong(f"{path!r} holds no session {key.id!r}", hint=hint)
+            raise await no_session(store, path, key)
     messages: Sequence[Message] = session.conversation.messages
     if not args.message:
         return f"session {key.id!r} ({plural(len(messages), 'message')}, {plural(session.seq, 'entry', 'entries')})"

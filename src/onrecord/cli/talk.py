@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Any
 
 from onrecord.agent import Agent
 from onrecord.cli.around import PROMPT, recap, show_end, typed_before
-from onrecord.cli.asking import answer_to, form_of, put
+from onrecord.cli.asking import answer_to, form_of, put, show_private
 from onrecord.cli.failure import FAILED, INTERRUPTED, OK, Wrong, debugging, logged, said_of, tell
 from onrecord.cli.hosted import Hosted
 from onrecord.cli.interrupts import Stopping, on_interrupt
@@ -39,7 +39,8 @@ __all__ = ("Talk", "talk")
 COMMANDS = """\
   /record   the entries of the last turn, one line each
   /why      why the last answer came about; /why 17 explains entry 17
-  /answer   the open question again
+  /answer   the open question again; /later leaves it open
+  /outcomes what the steps of flows come to, below each reply; once more: no longer
   /quit     ends the chat (Ctrl-D does too); Ctrl-C stops a reply"""
 
 PATIENCE_S = 2.0
@@ -100,7 +101,7 @@ class Talk:
         self.host = Hosted(agent, self.store, key, screen, given)
         self.screen, self.keyboard, self.debug = screen, keyboard, debug
         self.session: Session | None = None
-        self.private: dict[str, str] = {}
+        self.private: dict[str, Mapping[str, str]] = {}  # by question
         self.failed = False
         self.interrupted = False
         self.outcomes = False
@@ -310,7 +311,11 @@ class Talk:
                 show_end(self.agent, result, reply, outcomes=self.outcomes)
                 await self.host.was_shown(result.messages)
                 if result.changed and result.session is not None:
-                    self.session, self.private = result.session, dict(result.private)
+                    self.session = result.session
+                if result.question is None:
+                    show_private(self.screen, result.private)
+                else:
+                    self.private = {result.question.key: result.private}  # stands below it, as often as it is put
         if failure is not None:
             if result is None:
                 await self.host.take_back(said)

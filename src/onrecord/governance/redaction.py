@@ -162,7 +162,10 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
         try:
             compiled = [re.compile(pattern) for pattern in self.patterns]
         except (re.error, TypeError) as error:
-            raise ConfigurationError(f"a pattern of Redaction is no regular expression: {error}") from None
+            raise ConfigurationError(
+                f"a pattern of Redaction is no regular expression: {error}",
+                hint=r"it is read by Python's re, where a character such as '(' is written '\(' to stand for itself",
+            ) from None
         force_setattr(self, "patterns", tuple(compiled))
         force_setattr(self, "names", frozenset(name.casefold() for name in self.names))
 

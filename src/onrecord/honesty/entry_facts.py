@@ -189,6 +189,8 @@ FACTS: Final[Mapping[str, Facts]] = {
 
 
 def _resumed(body: kinds.TurnResumed) -> str:
+    if body.answer.expired:
+        return "expired"
     return {True: "approved", False: "declined", None: ""}[body.answer.approved]
 
 

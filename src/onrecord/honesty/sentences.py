@@ -69,7 +69,9 @@ def input_text(input: Input) -> str:
 
 
 def answer_text(answer: Answered) -> str:
-    """What a person answered."""
+    """What a person answered, or that nobody did in time."""
+    if answer.expired:
+        return "nothing in time"
     told = {True: ["yes"], False: ["no"], None: []}[answer.approved]
     if answer.value is not None:
         told.append(quoted(answer.value) if isinstance(answer.value, str) else dumps(answer.value).decode())

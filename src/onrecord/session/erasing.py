@@ -65,7 +65,7 @@ def asked(
 ) -> tuple[SessionKey | Identity, tuple[str, ...] | None]:
     """What is to be erased, as a store takes it. UsageError for what could erase more or less than was meant."""
     told: object = why
-    if not isinstance(told, str) or not why or writable(why) != why:
+    if not isinstance(told, str) or not why.strip() or writable(why) != why:
         raise UsageError("an erasure says why", hint='pass why="asked by the customer"; it stays on the record')
     if isinstance(what, Identity):
         if not what.principal:

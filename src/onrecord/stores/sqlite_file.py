@@ -53,7 +53,7 @@ def absolute_path(path: str | os.PathLike[str], *, instead: str) -> str:
     ``instead`` is what keeps the same in memory.
     """
     name = os.fspath(path)
-    if not name or name == ":memory:" or name.startswith("file:") or "\0" in name:
+    if not name.strip() or name == ":memory:" or name.startswith("file:") or "\0" in name:
         raise ConfigurationError(f"{name!r} does not name a file", hint=f"give a path; in memory use {instead}")
     return os.path.abspath(name)  # noqa: PTH100 - keeps symbolic links as they are
 

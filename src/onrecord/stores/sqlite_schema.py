@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +42,7 @@ __all__ = (
     "SCHEMA_VERSION",
     "connect",
     "migrate",
+    "opened_to_read",
     "schema_version",
     "write_ahead",
 )
@@ -123,7 +126,7 @@ def _connected(path: str, synchronous: str) -> tuple[sqlite3.Connection, bool]:
     except sqlite3.OperationalError as error:
         if not _writing_refused(error, path) or not _has_content(path):
             raise
-    return _to_read(path)
+    return _to_read(path, _check)
 
 
 def _to_write(path: str, synchronous: str) -> sqlite3.Connection:
@@ -143,31 +146,47 @@ def _to_write(path: str, synchronous: str) -> sqlite3.Connection:
     return connection
 
 
-def _to_read(path: str) -> tuple[sqlite3.Connection, bool]:
-    """A connection that may only read. SQLite wants to keep its log even then, unless it is told that nobody writes."""
+def opened_to_read(path: str) -> sqlite3.Connection:
+    """A store's file of any schema, opened so that nothing in it can change, also where nothing may be written.
+
+    StoreError where that leaves out what its log holds; errors of the driver as they are.
+    """
+    connection, _ = _to_read(path, _version)
+    return connection
+
+
+def _to_read(path: str, look: Callable[[sqlite3.Connection, str], int]) -> tuple[sqlite3.Connection, bool]:
+    """A connection that may only read. SQLite wants to keep its log even then, unless it is told that nobody writes.
+
+    ``look`` reads something of it, since only then it is known whether it can be read.
+    """
     import sqlite3
 
     try:
-        return _opened_to_read(path, "mode=ro"), False
+        return _opened_to_read(path, "mode=ro", look), False
     except sqlite3.OperationalError as error:
         if not _writing_refused(error, path):
             raise
     if any(_has_content(f"{path}{ending}") for ending in ("-wal", "-journal")):
         raise unread_log(path)
-    return _opened_to_read(path, "mode=ro&immutable=1"), True
+    return _opened_to_read(path, "mode=ro&immutable=1", look), True
 
 
-def _opened_to_read(path: str, how: str) -> sqlite3.Connection:
+def _opened_to_read(path: str, how: str, look: Callable[[sqlite3.Connection, str], int]) -> sqlite3.Connection:
     import sqlite3
 
     where = f"{Path(path).absolute().as_uri()}?{how}"
     connection = sqlite3.connect(where, uri=True, timeout=BUSY_S, isolation_level=None)
     try:
-        _ = _check(connection, path)
+        look(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    return _number(connection, "pragma user_version")
 
 
 def _writing_refused(error: sqlite3.Error, path: str) -> bool:
@@ -220,13 +239,17 @@ def schema_version(path: str) -> int:
     _recognise(path)
     if not Path(path).exists():
         return 0
-    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
-        return _number(connection, "pragma user_version")
+        try:
+            with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as connection:
+                return _version(connection, path)
+        except sqlite3.OperationalError as error:
+            if not _writing_refused(error, path):
+                raise
+        with closing(opened_to_read(path)) as connection:
+            return _version(connection, path)
     except sqlite3.Error as error:
         raise fault(error, path) from None
-    finally:
-        connection.close()
 
 
 def migrate(path: str) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import StoreError
 from onrecord.stores.sqlite_faults import damaged, fault
-from onrecord.stores.sqlite_schema import BUSY_S, schema_version
+from onrecord.stores.sqlite_schema import opened_to_read, schema_version
 
 if TYPE_CHECKING:
     import sqlite3
@@ -136,9 +136,8 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
 
     if not schema_version(path):
         raise StoreError(f"there is no store {path!r}", code="store-unreachable", hint="check the path")
-    uri = f"{Path(path).resolve().as_uri()}?mode=ro"
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)) as connection:
+        with closing(opened_to_read(path)) as connection:
             yield connection
     except sqlite3.Error as error:
         raise fault(error, path) from None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onrecord.turn.director import Query as Query
     from onrecord.turn.director import Solo as Solo
     from onrecord.turn.director import Stage as Stage
+    from onrecord.turn.instruction import OnActivation as OnActivation
     from onrecord.turn.instruction import OnReturn as OnReturn
     from onrecord.turn.moments import SLOTS as SLOTS
     from onrecord.turn.moments import Feature as Feature
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _HOMES: dict[str, str] = {
     "AgentSpec": "agent_spec",
     **dict.fromkeys(("Brief", "Director", "Query", "Solo", "Stage"), "director"),
-    "OnReturn": "instruction",
+    **dict.fromkeys(("OnActivation", "OnReturn"), "instruction"),
     **dict.fromkeys(("Feature", "Hooks", "Rank", "SLOTS"), "moments"),
     "Bundle": "plan",
 }

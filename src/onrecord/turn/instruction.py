@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from onrecord.conditions import is_async
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.request import Piece
+from onrecord.tools.tool import Tool
 from onrecord.turn.moments import Hooks, Rank
 
 if TYPE_CHECKING:
@@ -48,7 +50,8 @@ class Instruction(_Worded, frozen=True, kw_only=True):
 
     A ``template`` says ``{{action}}``, ``{{action_budget}}`` or ``{{actions_remaining}}`` as they are at each request;
     where there is no budget, and in the last request without tools, it is left out as a whole. ConfigurationError for
-    a template with any other name, or one that is to be cached. An agent refuses two that were given one name.
+    a template with any other name, or one that is to be cached. An agent refuses two that were given one name, and one
+    that waits for a tool which it does not have.
 
     As a feature: ``features=[Instruction("Be brief.")]``.
     """
@@ -101,7 +104,27 @@ class Instruction(_Worded, frozen=True, kw_only=True):
             raise ConfigurationError(f"cache= of {name!r} is always, never or while_active, not {cache!r}")
 
     def hooks(self, spec: AgentSpec) -> Hooks:
-        return Hooks(instructions=(self,))
+        return Hooks(instructions=(self,), built=self._check_tools if self._waits_for else None)
+
+    @property
+    def _waits_for(self) -> str:
+        """The tool without a call of which it never stands in a request; empty where there is none to name."""
+        match self.only_if:
+            case OnReturn(tool=str(tool)):
+                return tool
+            case OnActivation(by=by):
+                return by
+        return ""
+
+    def _check_tools(self, tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
+        if may_be_more or self._waits_for in tools:
+            return
+        near = get_close_matches(self._waits_for, tools, n=1)
+        there = f"its tools are {', '.join(tools) or 'none'}"
+        raise ConfigurationError(
+            f"the instruction {self.name!r} waits for a call of {self._waits_for!r}, which is no tool of this agent",
+            hint=f"did you mean {near[0]!r}?" if near else there,
+        )
 
     @property
     def is_fixed(self) -> bool:
