@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec import Struct
@@ -119,6 +118,8 @@ class Instruction(_Worded, frozen=True, kw_only=True):
     def _check_tools(self, tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
         if may_be_more or self._waits_for in tools:
             return
+        from difflib import get_close_matches  # every agent imports this module, and few mistype a name
+
         near = get_close_matches(self._waits_for, tools, n=1)
         there = f"its tools are {', '.join(tools) or 'none'}"
         raise ConfigurationError(
