@@ -207,7 +207,7 @@ async def test_json_in_a_text_has_names_too() -> None:
     redaction = Redaction(names=["card"], patterns=["x"])
     texts: Mapping[str, str] = {
         '{"card":"1","b":[{"card":2}]}': '{"card":"[redacted]","b":[{"card":"[redacted]"}]}',
-        "{card: 1x}": "{card: 1[redacted]}",
+        "{cards: 1x}": "{cards: 1[redacted]}",
         '{"b":1}': '{"b":1}',
     }
     for text, left in texts.items():

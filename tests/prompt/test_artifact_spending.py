@@ -10,8 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.errors import ConfigurationError, StoreError, ToolInvalid
+from onrecord.governance import CheckIn, NeedsCheckIn
 from onrecord.prompt.artifact_entries import (
     ArtifactExpired,
     ArtifactMinted,
@@ -26,7 +28,7 @@ from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import StaticTools
 from tests.prompt.placing import DAY, LONG, ROWS, Spending, scope, ticket
 from tests.turn.acting import bodies, results, texts, tool, turn
-from tests.turn.pausing.asking import approve, open_question
+from tests.turn.pausing.asking import answered, approve, open_question
 
 pytestmark = pytest.mark.unit
 
@@ -247,3 +249,19 @@ async def test_a_ref_that_cannot_be_looked_up_is_refused_before_the_tool_runs() 
     assert told.startswith("Argument 'rows': what was stored under this ref cannot be read.")
     assert "somewhere" not in told
     assert (spending.got, bodies(result, ArtifactRefused)[0].reason) == ([], "artifact-damaged")
+
+
+async def test_nobody_is_asked_about_a_ref_that_names_nothing() -> None:
+    """The ref is looked up before a person is; what is gone once they have answered fails the call."""
+    for ref, status in (("art_" + "0" * 24, "answered"), ("", "paused")):
+        spending = Spending(ref=ref)
+        tools = [
+            tool("search", lambda *_: ROWS),
+            replace(spending.count, traits=(*spending.count.traits, NeedsCheckIn())),
+        ]
+        agent = Agent(spending.model, tools=tools, features=[spending.artifacts, CheckIn()])
+        result = await turn(agent, session="s")
+        assert (result.status, spending.got) == (status, [])
+    await spending.artifacts.store.forget(SessionKey("s"))
+    assert (await answered(agent, result, approved=True)).text == "done"
+    assert texts(spending.model.requests[-1])[1] == '{"error":"nothing is stored under this ref"}'

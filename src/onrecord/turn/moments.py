@@ -75,8 +75,8 @@ SLOTS: Mapping[Moment, Mapping[str, int]] = {
     "text": {"MARKS": 100, "CATEGORISE": 200, "STICKERS": 300, "RULES": 500, "PEEL": 900},
     "reply": {"PEEL": 100, "RULES": 500, "INPUTS": 800},
     "before_tool": {
-        "PERMISSION": 100, "REFUSAL": 200, "RULES": 500, "ARGUMENTS": 600, "POLICY": 610, "CHECK_IN": 700,
-        "REFERENCES": 800, "CREDENTIALS": 900,
+        "PERMISSION": 100, "REFUSAL": 200, "RULES": 500, "ARGUMENTS": 600, "POLICY": 610,
+        "REFERENCES": 650, "CHECK_IN": 700, "CREDENTIALS": 900,
     },
     "after_tool": {"CEILING": 100, "GATES": 200, "RULES": 500, "PLACEMENT": 700, "CAP": 800, "NOTES": 900},
     "output": {
