@@ -165,8 +165,12 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
             compiled = [re.compile(pattern) for pattern in self.patterns]
         except (re.error, TypeError) as error:
             raise ConfigurationError(f"a pattern of Redaction is no regular expression: {error}") from None
+        if any(isinstance(one.pattern, bytes) for one in compiled):
+            raise ConfigurationError("a pattern of Redaction is about bytes", hint="write it without b: texts are read")
         force_setattr(self, "patterns", tuple(compiled))
         force_setattr(self, "names", frozenset(folded(name) for name in self.names))
+        if any(not name.strip() for name in self.names):
+            raise ConfigurationError("a name of Redaction has no letters", hint='names=["card"]')
 
     @property
     def name(self) -> str:
@@ -247,7 +251,9 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
                 plain = _unescaped(text)
             else:
                 new = self._walked(held)
-                return text if new is held else _encode(new).decode()
+                # The text itself, too: a pattern may speak of a name and its value, and of two members of one name
+                # only the last was read.
+                return self._words.text(text if new is held else _encode(new).decode())
         left = self._words.prose(plain)
         return text if left == plain else left
 
