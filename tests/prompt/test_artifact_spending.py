@@ -265,3 +265,14 @@ async def test_nobody_is_asked_about_a_ref_that_names_nothing() -> None:
     await spending.artifacts.store.forget(SessionKey("s"))
     assert (await answered(agent, result, approved=True)).text == "done"
     assert texts(spending.model.requests[-1])[1] == '{"error":"nothing is stored under this ref"}'
+
+
+async def test_what_is_made_of_a_stored_result_says_so() -> None:
+    """So that it is let go with it."""
+    spending = Spending()
+    wide = replace(spending.count, handler=lambda *_: LONG)
+    agent = Agent(spending.model, tools=[tool("search", lambda *_: ROWS), wide], features=[spending.artifacts])
+    result = await turn(agent, session="s")
+    first, second = [body.ref for body in bodies(result, ArtifactMinted)]
+    kept = {held.ref: held.parents for held in await spending.artifacts.store.list(scope())}
+    assert kept == {first: (), second: (first,)}

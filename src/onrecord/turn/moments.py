@@ -7,7 +7,7 @@ that sit in the same chains: ARGUMENTS and POLICY before a tool, CAP after it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -44,6 +44,7 @@ __all__ = (
     "Built",
     "Deny",
     "Feature",
+    "ForgetTurns",
     "Guard",
     "Hooks",
     "Left",
@@ -273,13 +274,18 @@ class Watch(Struct, frozen=True, metaclass=Declared):
         return Hooks(watch=(self,))
 
 
+ForgetTurns = Callable[[SessionKey, Collection[str]], Awaitable[None]]
+"""Lets go of what some turns of a session left."""
+
+
 class Hooks(Struct, frozen=True, kw_only=True):
     """What a feature hands in at build: a function per moment, and everything else it needs.
 
     ``order`` gives a slot number per moment (absent: RULES). ``purposes`` are the requests its request hook sees.
     ``revisions`` is how many `Revise` verdicts are honoured per turn. ``holds_drafts`` must be set when the output
     hook may deny, revise or change text: then nothing streams before it accepts. ``forget`` erases what the feature
-    stores about a person or session; ``expire``, under a `Host.expire`, what is older than a policy says at an instant.
+    stores about a person or session, ``forget_turns`` what it stores of some turns of a session (None: the session is
+    forgotten whole); ``expire``, under a `Host.expire`, what is older than a policy says at an instant.
     ``keeps_wakes``: something waits for every wake that is armed, so that under a
     host one whose turn broke off comes again. ``built`` is called last, with every registered tool by id and whether
     toolsets may offer more: what names tools checks them here, and raises ConfigurationError. ``on_thinking`` is no
@@ -310,6 +316,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
     revisions: int = 1
     holds_drafts: bool = False
     forget: Callable[[Identity | SessionKey], Awaitable[None]] | None = None
+    forget_turns: ForgetTurns | None = None
     expire: Callable[[Retention, datetime], Awaitable[None]] | None = None
     watch: tuple[Watch, ...] = ()
     keeps_wakes: bool = False
