@@ -31,7 +31,7 @@ from onrecord.host.row_options import encode_options
 from onrecord.host.running import Asked, Ticket, name_of
 from onrecord.host.setup import Setup
 from onrecord.host.taking import as_history
-from onrecord.host.tickets import Tickets, row_of
+from onrecord.host.tickets import Tickets
 from onrecord.host.worker import Worker
 from onrecord.jsonio import writable
 from onrecord.record.leaving import leaves_by, leaving
@@ -95,17 +95,10 @@ class Desk:
         if isinstance(given, Answered):
             self.start()  # a host that is closed asks its store nothing
             await check_fit(self._store, to, given, self.hot.get(to))
-            await self._make_way(to, row_key(given, ""))
         key = row_key(given, "" if given.key else self.setup.effects.nonce())
         due = given.at if isinstance(given, Woke) else None
         row = Row(session=to, box="in", key=key, body=given, due=due, options=encode_options(asked.options))
         return await self.put(row, busy, asked)
-
-    async def _make_way(self, session: SessionKey, key: str) -> None:
-        """Drops an answer that was set aside: whoever answers the same question now is not to hear of that one."""
-        held = await row_of(self._store, session, key)
-        if held is not None and held.dead:
-            await self._store.cancel("in", session, keys=[key])
 
     async def put(self, row: Row, busy: Busy, asked: Asked) -> Ticket[Any]:
         worker = self.start()
@@ -114,6 +107,10 @@ class Desk:
         self._tickets.expect(name, asked)
         try:
             accepted = await self._store.put(row, busy=busy, lease=worker.takes.lease(known))
+            if isinstance(row.body, Answered) and accepted.row is not None and accepted.row.dead:
+                # It was set aside, and whoever answers the same question now is not to hear of that one.
+                await self._store.cancel("in", row.session, keys=[row.key])
+                accepted = await self._store.put(row, busy=busy, lease=worker.takes.lease(known))
         except asyncio.CancelledError:
             worker.takes.find_left(name)
             raise
