@@ -117,7 +117,8 @@ async def _person(text: str) -> Play:
 
 async def _remembered(text: str) -> Play:
     text = re.sub("[.!?]", " ", text)  # how a sentence ends decides whether it is a fact, whoever writes it
-    said = Said(f"#1 My name is Ana. remember that {' '.join(text.split())[:180]}")
+    told = " ".join(text[:180].split())  # cut before the blanks go: both texts then hold the same words
+    said = Said(f"#1 My name is Ana. remember that {told}")
     return await _by(inputs=[("s", said), *INPUTS[1:]])
 
 
