@@ -14,6 +14,7 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.errors import ConfigurationError, StoreError, ToolInvalid
 from onrecord.governance import CheckIn, NeedsCheckIn
+from onrecord.jsonio import dumps
 from onrecord.prompt.artifact_entries import (
     ArtifactExpired,
     ArtifactMinted,
@@ -251,20 +252,19 @@ async def test_a_ref_that_cannot_be_looked_up_is_refused_before_the_tool_runs() 
     assert (spending.got, bodies(result, ArtifactRefused)[0].reason) == ([], "artifact-damaged")
 
 
-async def test_nobody_is_asked_about_a_ref_that_names_nothing() -> None:
+@pytest.mark.parametrize(("ref", "told"), [("art_" + "0" * 24, ""), ("", "nothing is stored under this ref")])
+async def test_nobody_is_asked_about_a_ref_that_names_nothing(ref: str, told: str) -> None:
     """The ref is looked up before a person is; what is gone once they have answered fails the call."""
-    for ref, status in (("art_" + "0" * 24, "answered"), ("", "paused")):
-        spending = Spending(ref=ref)
-        tools = [
-            tool("search", lambda *_: ROWS),
-            replace(spending.count, traits=(*spending.count.traits, NeedsCheckIn())),
-        ]
-        agent = Agent(spending.model, tools=tools, features=[spending.artifacts, CheckIn()])
-        result = await turn(agent, session="s")
-        assert (result.status, spending.got) == (status, [])
-    await spending.artifacts.store.forget(SessionKey("s"))
-    assert (await answered(agent, result, approved=True)).text == "done"
-    assert texts(spending.model.requests[-1])[1] == '{"error":"nothing is stored under this ref"}'
+    spending = Spending(ref=ref)
+    count = replace(spending.count, traits=(*spending.count.traits, NeedsCheckIn()))
+    search = tool("search", lambda *_: ROWS)
+    agent = Agent(spending.model, tools=[search, count], features=[spending.artifacts, CheckIn()])
+    result = await turn(agent, session="s")
+    assert (result.status, spending.got) == ("paused" if told else "answered", [])
+    if told:
+        await spending.artifacts.store.forget(SessionKey("s"))
+        await answered(agent, result, approved=True)
+        assert texts(spending.model.requests[-1])[1] == dumps({"error": told}).decode()
 
 
 async def test_what_is_made_of_a_stored_result_says_so() -> None:

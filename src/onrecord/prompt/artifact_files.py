@@ -102,7 +102,7 @@ class FileArtifacts:
                 if scope is None and any(folder.iterdir()):
                     nobodys = folder.name  # after the others: it may be theirs, and must not go unsaid
                 elif scope is not None and turns is not None and scope.belongs_to(what):
-                    self._forget_turns(folder, turns)
+                    _delete_of_turns(folder, turns)
                 elif scope is None or scope.belongs_to(what):
                     # What says whose it is goes last: a deletion that is cut short can be done again.
                     for path in sorted(folder.iterdir(), key=lambda path: path.name == SCOPE):
@@ -110,14 +110,6 @@ class FileArtifacts:
                     folder.rmdir()
         if nobodys:
             raise damaged_artifact(f"the folder {self._folder.name}/{nobodys} does not say whose it is")
-
-    def _forget_turns(self, folder: Path, turns: Collection[str]) -> None:
-        """Also what is torn or half written: nobody can say of which turn it is."""
-        known = {path: held for path in _described(folder) if (held := _decoded(path)) is not None}
-        gone = made_in(known.values(), turns)
-        stays = {path.stem for path, held in known.items() if held.ref not in gone}
-        for path in [path for path in folder.iterdir() if path.name != SCOPE and path.stem not in stays]:
-            _delete(path)
 
     def _expire(self, before: datetime | None, now: datetime) -> None:
         """Also of what a crash left half written, by the age of its file."""
@@ -206,6 +198,15 @@ def _written(path: Path) -> datetime:
     with suppress(FileNotFoundError):
         return datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return datetime.max.replace(tzinfo=UTC)
+
+
+def _delete_of_turns(folder: Path, turns: Collection[str]) -> None:
+    """Also what is torn or half written: nobody can say of which turn it is."""
+    known = {path: held for path in _described(folder) if (held := _decoded(path)) is not None}
+    gone = made_in(known.values(), turns)
+    stays = {path.stem for path, held in known.items() if held.ref not in gone}
+    for path in [path for path in folder.iterdir() if path.name != SCOPE and path.stem not in stays]:
+        _delete(path)
 
 
 def _delete(path: Path) -> None:

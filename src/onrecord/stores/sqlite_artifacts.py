@@ -90,7 +90,7 @@ class SqliteArtifacts:
         if turns is None:
             work = partial(_deleted, f"delete from artifacts where {where}", of)  # noqa: S608 - our own text
         else:
-            work = partial(self._forget_turns, where, of, turns)
+            work = partial(_deleted_of_turns, self._known, where, of, turns)
         await self._delete(work, sure=True)
 
     async def expire(self, before: datetime | None, now: datetime, /) -> None:
@@ -140,22 +140,6 @@ class SqliteArtifacts:
                 gone |= _make_room(connection, self._max_bytes, self._max_count)
             self._unswept = gone or self._unswept
 
-    def _forget_turns(
-        self, where: str, of: tuple[object, ...], turns: Collection[str], connection: sqlite3.Connection
-    ) -> int:
-        """Also what cannot be read: nobody can say of which turn it is."""
-        sql = f"select n, tenant, session, owner, ref, known from artifacts where {where}"  # noqa: S608 - our own text
-        with transaction(connection):
-            known = dict[int, Artifact | None]()
-            for n, *place, cell in connection.execute(sql, of).fetchall():
-                known[n] = None
-                with suppress(StoreError):
-                    known[n] = self._known(cell, *place)
-            refs = made_in([held for held in known.values() if held is not None], turns)
-            gone = [(n,) for n, held in known.items() if held is None or held.ref in refs]
-            connection.executemany("delete from artifacts where n=?", gone)
-        return len(gone)
-
     def _head(self, scope: ArtifactScope, ref: str, connection: sqlite3.Connection) -> Artifact | None:
         sql = f"select known from artifacts where {_IN} and ref=?"  # noqa: S608 - our own text
         found = connection.execute(sql, (*_named(scope), ref)).fetchone()
@@ -198,6 +182,27 @@ def _theirs(what: Identity | SessionKey) -> tuple[str, tuple[str, ...]]:
 def _deleted(sql: str, values: tuple[object, ...], connection: sqlite3.Connection) -> int:
     with transaction(connection):
         return connection.execute(sql, values).rowcount
+
+
+def _deleted_of_turns(
+    read: Callable[..., Artifact],
+    where: str,
+    of: tuple[str, ...],
+    turns: Collection[str],
+    connection: sqlite3.Connection,
+) -> int:
+    """Also what cannot be read: nobody can say of which turn it is."""
+    sql = f"select n, known, tenant, session, owner, ref from artifacts where {where}"  # noqa: S608 - our own text
+    with transaction(connection):
+        known = dict[int, Artifact | None]()
+        for n, cell, *place in connection.execute(sql, of).fetchall():
+            known[n] = None
+            with suppress(StoreError):
+                known[n] = read(cell, *place)
+        refs = made_in([held for held in known.values() if held is not None], turns)
+        gone = [(n,) for n, held in known.items() if held is None or held.ref in refs]
+        connection.executemany("delete from artifacts where n=?", gone)
+    return len(gone)
 
 
 def _make_room(connection: sqlite3.Connection, max_bytes: int | None, max_count: int | None) -> bool:
