@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -57,6 +56,8 @@ class _Call(Struct, frozen=True):
     def _check_names(self, args: Sequence[Any], named: Mapping[str, Any]) -> None:
         for name in named:
             if name not in self.names and not self.any_name:
+                from difflib import get_close_matches  # every agent imports this module, and few mistype a name
+
                 near = get_close_matches(name, self.names, 1)
                 raise ConfigurationError(
                     f"{self.owner} has no argument {name!r}",

@@ -18,7 +18,7 @@ from onrecord.session.let_go import is_waiting
 from onrecord.session.session import Session
 from onrecord.tools.tool import Tool, ToolResult
 from onrecord.turn.above import AskerGone
-from onrecord.turn.below import Below
+from onrecord.turn.below import Below, cards_below
 from onrecord.turn.call import error_text
 from onrecord.turn.call_context import CallContext, last_answer
 from onrecord.turn.contained import told
@@ -70,8 +70,7 @@ def _cards(plan: Plan) -> tuple[tuple[str, ModelCard], ...]:
     """The models of an agent and of those below it, where they are no functions of a turn."""
     model = plan.fixed_model()
     own = () if model is None else ((plan.spec.name, model.card),)
-    traits = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
-    return (*own, *(card for trait in traits for card in trait.cards))
+    return (*own, *cards_below(plan.tools.values()))
 
 
 async def _run(plan: Plan, message: str, ctx: CallContext) -> ToolResult:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from onrecord.errors import FlowInvalid
 
@@ -35,7 +35,7 @@ def iso_ms(at: datetime) -> str:
 
 
 _UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_duration = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])").fullmatch
+_duration = partial(re.fullmatch, r"([0-9]+(?:\.[0-9]+)?)([smhd])")  # compiled when used: few agents write durations
 _LONGEST_MS = 36_525 * _UNITS["d"]  # a century: any instant of our time can be moved by it
 _HINT = 'write a number and one unit: "30s", "5m", "24h" or "1.5d"'
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -223,3 +224,21 @@ async def test_a_rule_of_the_parent_sees_the_call_and_not_what_is_below() -> Non
 
     await turn(desk(ScriptedModel(ask("pay:a"), "Done."), clerk(), features=[looks]))
     assert seen == ["clerk"]
+
+
+async def test_how_long_a_child_s_question_waits_is_how_long_its_parent_s_does() -> None:
+    """Where nobody answers in time, it counts as declined, below and above."""
+
+    async def hurried(args: Any, ctx: Any) -> str:
+        got = await ctx.ask(Ask("Quick?", expires_s=60))
+        return "late" if got.expired else "in time"
+
+    model = ScriptedModel(ask("order:A"), "Done.")
+    agent = desk(model, clerk(ask_with=hurried))
+    effects = FakeEffects()
+    paused = await turn(agent, effects=effects)
+    question = open_question(paused)
+    assert question.expires == effects.now() + timedelta(seconds=60)
+    done = await turn(agent, Woke(expiry_key(question)), session=paused.session, effects=FakeEffects(question.expires))
+    assert texts(model.requests[1]) == ["order:A is done: late"]
+    assert done.text == "Done."

@@ -109,3 +109,20 @@ async def test_what_a_function_of_the_turn_raises_is_the_agents_failure(what: st
     assert str(failed.value) == f"feature 'ana' failed at {what}: KeyError"
     assert failed.value.result is not None
     assert failed.value.result.status == "failed"
+
+
+async def test_151_a_model_that_was_no_name_is_asked_for_again() -> None:
+    """An object does not outlive its process: the function is asked once more when the turn goes on (case 151)."""
+
+    async def sure(turn: Turn, made: Any) -> Any:
+        return made if turn.resumed is not None else Ask("Sure?")
+
+    model, asked = ScriptedModel("Hello."), list[str]()
+
+    def choose(turn: Turn) -> Any:
+        asked.append(turn.id)
+        return model
+
+    agent: Agent[Any, Any] = Agent(choose, features=[Named("sure", Hooks(on_reply=sure))])
+    done = await answered(agent, await turn(agent, "hello"), approved=True)
+    assert (done.text, len(asked), len(set(asked))) == ("Hello.", 2, 1)

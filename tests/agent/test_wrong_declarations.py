@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from onrecord import Agent, ConfigurationError, Instruction, OnrecordError, Toolbox, Typed, Watch, preset, tool
 from onrecord.conversation.identity import SessionKey
-from onrecord.declared import Declared
+from onrecord.declared import Declared, declared
 from onrecord.governance import (
     Budget,
     CheckIn,
@@ -292,6 +292,24 @@ def test_a_value_is_never_quoted() -> None:
     with pytest.raises(ConfigurationError) as caught:
         slip(Credential)({"key": "sk-secret"})
     assert "sk-secret" not in f"{caught.value}{caught.value.hint}"
+
+
+def test_what_can_be_read_once_is_left_to_whoever_reads_it() -> None:
+    """Its elements are not looked at: nothing would be left of them. Those of a list are."""
+
+    @declared
+    def later(items: Iterable[int]) -> Iterable[int]:
+        return items
+
+    assert list(later(iter([1, 2]))) == [1, 2]
+    with pytest.raises(ConfigurationError, match=r"items= of .*later is a list of whole number, not one with str"):
+        later(slip(["one"]))
+
+
+def test_a_mapping_is_no_list() -> None:
+    """Though its names could be read as one."""
+    with pytest.raises(ConfigurationError, match="tools= of Policy is a list of text, not dict"):
+        Policy(name="p", tools=slip({"f": True}))
 
 
 def test_what_an_own_function_raises_stays_what_it_is() -> None:

@@ -99,6 +99,8 @@ def test_a_field_is_read_by_its_schema(schema: Mapping[str, Json], text: str, va
         ({"type": "object"}, "[1]", "expected JSON of type object"),
         ({"type": "array"}, "[1", "expected JSON"),
         ({"enum": ["a", "b"]}, "c", "expected one of a, b"),
+        ({"type": "string", "format": "instant"}, "tomorrow", "it is no instant such as"),
+        ({"type": "integer", "minimum": 1}, "0", "'x'"),
     ],
 )
 def test_a_value_that_does_not_fit_says_what_is_expected(schema: Mapping[str, Json], text: str, told: str) -> None:

@@ -6,7 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from onrecord.agent import Agent
+from onrecord.cli.sources import folds_for
+from onrecord.prompt import Window
+from onrecord.session.folding import NO_FOLDS
 from onrecord.stores.sqlite import SqliteStore
 from tests.cli.agents import Cli
 
@@ -92,3 +97,14 @@ def test_an_export_without_texts_is_read_with_the_agent_too(
     for command in (("record", "verify"), ("record", "show"), ("record", "why"), ("replay",)):
         ran = cli(*command, file, "--agent", agent)
         assert ran.code == 0, ran
+
+
+async def test_features_fold_the_turns_of_their_agent_alone() -> None:
+    """There is its name to go by; below another agent, what the record says of it, since names are easily the same."""
+    agent, other = Agent("offline", features=[Window.last(5)]), Agent("offline", instructions="Be brief.")
+    mine, theirs = await agent.turn("Hi", session="s"), await other.turn("Hi", session="s")
+    assert mine.session is not None
+    below = replace(mine.session, parent="above")
+    assert folds_for(agent, mine.entries, mine.session) is agent.plan.folds
+    assert folds_for(agent, mine.entries, below) is agent.plan.folds
+    assert folds_for(agent, theirs.entries, below) is NO_FOLDS

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Text
 from onrecord.conversation.inputs import Said
 from onrecord.conversation.messages import ContextMessage
-from onrecord.conversation.render import instruction, quoted, request_text
+from onrecord.conversation.render import instruction, request_text, unframed
 from onrecord.memory import Corpus, Document, Retrieve, whole
 from onrecord.prompt import RuntimeContext
 from onrecord.record.entry import kind_of
@@ -240,14 +240,14 @@ PIECES = st.sampled_from(["<", "/", " ", "\n", "instruction", "INSTRUCTION", " f
 def test_no_text_begins_or_ends_an_instruction(words: list[str]) -> None:
     """However it is put together; what is no instruction stays as it is, and what stands in one does not end it."""
     text = "".join(words)
-    assert not re.search(r"<\s*instruction\s+from\b", quoted(text), re.IGNORECASE)
-    assert quoted(quoted(text)) == quoted(text)
-    assert quoted(text).replace("&lt;", "<") == text
+    assert not re.search(r"<\s*instruction\s+from\b", unframed(text), re.IGNORECASE)
+    assert unframed(unframed(text)) == unframed(text)
+    assert unframed(text).replace("&lt;", "<") == text
     assert len(re.findall(r"<\s*/?\s*instruction\b", instruction(text, "system"), re.IGNORECASE)) == 2
 
 
 def test_what_the_application_says_as_data_is_no_instruction_either() -> None:
     """And an instruction of its own stays one."""
     data, own = (ContextMessage(id="c", content=(Text(OBEY),), authority=who) for who in ("data", "system"))
-    assert request_text(data) == quoted(OBEY) != OBEY
+    assert request_text(data) == unframed(OBEY) != OBEY
     assert request_text(own) == OBEY

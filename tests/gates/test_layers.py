@@ -2,6 +2,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,8 @@ def test_imports_that_point_down_keep_every_contract(skeleton: Path) -> None:
         ("providers/openai_chat/client", "def send():\n    import aiohttp", "aiohttp lives in net/transport.py"),
         ("governance/rules", "def trace():\n    import opentelemetry", "opentelemetry lives in telemetry/otel.py"),
         ("session/store", "def open():\n    import sqlite3", "sqlite3 lives in stores"),
+        ("honesty/commentary", "import onrecord.testing.scripted", "nothing in the library needs the test doubles"),
+        ("prompt/window", "def keep():\n    import sqlite3", "sqlite3 lives in stores"),
     ],
 )
 def test_one_import_in_the_wrong_direction_breaks_its_contract(
@@ -104,3 +107,19 @@ def test_a_package_that_no_layer_names_is_refused(skeleton: Path) -> None:
     done = lint(skeleton)
     assert done.returncode == 1
     assert "novelties" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("contract", "besides"),
+    [
+        ("testing-is-last", {"testing"}),
+        ("retrieval", {"memory", "testing"}),
+        ("sqlite", {"cli", "stores", "testing"}),
+    ],
+)
+def test_a_contract_about_all_packages_names_each(contract: str, besides: set[str]) -> None:
+    """A package that is new and not on the list would be free to import anything, and nobody would see it."""
+    held = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (named,) = [set(each["source_modules"]) for each in held if each["id"] == contract]
+    packages = {path.name for path in (ROOT / "src" / "onrecord").iterdir() if (path / "__init__.py").exists()}
+    assert {f"onrecord.{name}" for name in packages - besides} <= named

@@ -19,13 +19,14 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Input, Said
 from onrecord.conversation.messages import Round
 from onrecord.conversation.transcript import messages_from
+from onrecord.conversation.usage import Usage
 from onrecord.errors import ConfigurationError, FeatureConflict, MessageDenied
 from onrecord.governance import Redaction, after_tool, before_tool, on_input, on_output
 from onrecord.jsonio import loads
 from onrecord.record.entry import Entry, UnknownBody
 from onrecord.record.jsonl import EntryCodec
-from onrecord.record.kinds import DataPatched, ToolStarted, TurnInput, TurnPaused, VerdictFiled
-from onrecord.record.leaving import leaving
+from onrecord.record.kinds import DataPatched, ToolReturned, ToolStarted, TurnInput, TurnPaused, VerdictFiled
+from onrecord.record.leaving import body_leaving, leaving
 from onrecord.session import refold
 from onrecord.session.history import edit_result, import_messages
 from onrecord.session.session import Session
@@ -269,7 +270,7 @@ def test_json_that_was_cut_short_has_names_too(text: str, leaves: str) -> None:
     """A result that a ceiling cut is no JSON any more, and what has to go may stand in what is left of it."""
     redaction = Redaction(names=["card"], word="[x]")
     held = TurnInput(input=Said(text), now=AT)
-    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    body = body_leaving(held, redaction)
     assert isinstance(body, TurnInput)
     assert isinstance(body.input, Said)
     assert body.input.content == leaves
@@ -303,7 +304,7 @@ def test_numbers_and_names_of_json_have_patterns_too() -> None:
     held = DataPatched(
         patch={"ana@home": {"n": 41112, "f": 4111.5, "some": [41113, 5, True]}, "left": 4}, drop=("a@b",)
     )
-    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    body = body_leaving(held, redaction)
     assert isinstance(body, DataPatched)
     assert body.patch == {"[x]": {"n": "[x]", "f": "[x]", "some": ["[x]", 5, True]}, "left": 4}
     assert _leaves(redaction, r'{"ana@home":"\u0041","n":41112}') == '{"[x]":"A","n":"[x]"}'
@@ -312,7 +313,7 @@ def test_numbers_and_names_of_json_have_patterns_too() -> None:
 def _leaves(redaction: Redaction, text: str) -> Any:
     """A message as it leaves."""
     held = TurnInput(input=Said(text), now=AT)
-    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    body = body_leaving(held, redaction)
     assert isinstance(body, TurnInput)
     assert isinstance(body.input, Said)
     return body.input.content
@@ -335,7 +336,7 @@ def test_what_json_writes_by_numbers_is_found_too(text: str, leaves: str) -> Non
     """Many libraries escape every letter beyond ASCII, and a model may escape any."""
     redaction = Redaction(names=["card"], patterns=["José", "\N{GRINNING FACE}"], word="[x]")
     held = TurnInput(input=Said(text), now=AT)
-    body = redaction(Entry(seq=0, n=0, turn="t", take=0, where="main", at=AT, cause=None, body=held)).body
+    body = body_leaving(held, redaction)
     assert isinstance(body, TurnInput)
     assert isinstance(body.input, Said)
     assert body.input.content == leaves
@@ -373,3 +374,12 @@ def test_a_body_that_nobody_declares_is_redacted_and_still_says_its_kind() -> No
         assert loads(bytes(body.raw)) == {"kind": "desk.canary", "words": words, "held": {"card": "-"}, "n": 3}
         assert EntryCodec().decode(EntryCodec().encode(redaction(entry))).body == body
     assert Redaction(patterns=["none"])(entry) is entry
+
+
+def test_names_that_are_keys_stay() -> None:
+    """Whoever reads what a sub-agent used asks by the names of models; the values beside them are looked at."""
+    used = {"scripted:script": Usage(input_tokens=1)}
+    body = ToolReturned(call="c", round="r", name="ask", status="returned", result=(Text("script"),), uses=used)
+    left = body_leaving(body, Redaction(patterns=["script"]))
+    assert isinstance(left, ToolReturned)
+    assert (left.uses, left.result) == (used, (Text("[redacted]"),))

@@ -229,6 +229,13 @@ async def test_a_template_shows_what_it_names_cut_to_size() -> None:
     assert "1234" not in told
 
 
+def test_what_a_template_holds_besides_is_shown_as_it_is() -> None:
+    """Signs of percent too, which no fact is put in place of; a NUL, which no screen shows, is left out."""
+    started = kinds.ToolStarted(call="c", round="r", name="look", args={}, key="k")
+    told = Commentary(templates={"tool.started": "100%\0 %s: {{tool_name}}"}).sentence(entry(started))
+    assert told == "100% %s: look"
+
+
 def test_what_a_fact_holds_is_never_read_as_a_template() -> None:
     """Braces and percent signs of content stand as they are."""
     commentary = Commentary(templates={"said": "100% {{text}}"})

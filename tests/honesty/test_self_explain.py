@@ -303,3 +303,12 @@ async def test_the_instruction_can_be_replaced_or_left_out() -> None:
         model = talk.agent.plan.model
         assert isinstance(model, ScriptedModel)
         assert [p.text for p in model.requests[0].pieces if p.source == "self_explain"] == told
+
+
+async def test_turns_that_never_end_are_not_remembered_for_ever() -> None:
+    """A session whose process dies again and again keeps the places of the last few."""
+    (opened, *_) = (await turn(Agent(ScriptedModel("a"), features=[SelfExplain()]))).entries
+    state = FINISHED.start()
+    for seq in range(20):
+        state = FINISHED.apply(state, msgspec.structs.replace(opened, turn=f"t{seq}", seq=seq))
+    assert [one.first for one in state.begun] == [*range(12, 20)]

@@ -13,6 +13,7 @@ from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.outgoing import Wake
 from onrecord.errors import SessionConflict
 from onrecord.host import Progress
+from onrecord.record.kinds import HistoryChanged
 from onrecord.session.memory_store import MemoryStore
 from onrecord.session.session import Session
 from onrecord.session.store import Change
@@ -52,6 +53,20 @@ async def test_a_take_whose_session_is_taken_anew_is_left_at_once() -> None:
         assert (await ticket.result()).text == "In time"
         assert model.closed == ["done", "CancelledError", "done"]
         assert await said(host) == ["Hello.", "Two", "In time"]
+
+
+async def test_messages_from_elsewhere_stand_behind_those_of_the_session() -> None:
+    """Given to a host that serves it: the next turn is asked with both, and the record says who did it."""
+    elsewhere = (await Agent(ScriptedModel("Long ago.")).turn("Once", session="other")).session
+    assert elsewhere is not None
+    model = ScriptedModel("Hello.", "Both.")
+    async with hosted(Agent(model)) as host:
+        await host.turn("s", "Hi")
+        result = await host.import_history("s", elsewhere.conversation.messages, by="ana")
+        assert [entry.body.by for entry in result.entries if isinstance(entry.body, HistoryChanged)] == ["ana"]
+        assert (await host.turn("s", "And now?")).text == "Both."
+        assert await said(host) == ["Hi", "Hello.", "Once", "Long ago.", "And now?", "Both."]
+    assert len(model.requests[1].conversation.units) == 5
 
 
 async def test_a_row_that_comes_back_to_the_host_that_lost_it_runs_there_anew() -> None:

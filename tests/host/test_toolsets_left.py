@@ -10,6 +10,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
+from onrecord.session.session import Session
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import OfferContext, StaticTools, gated, holders, named_source, prefixed
@@ -114,3 +115,11 @@ def test_wrapped_toolsets_are_found_once() -> None:
     wrapped = [prefixed(gated(held, lambda *_: True), "x_"), held, StaticTools([]), gated([], lambda *_: True)]
     assert holders(wrapped) == (held,)
     assert [named_source(one) for one in wrapped] == ["Held 'held'", "Held 'held'", "StaticTools", "_Gated"]
+
+
+async def test_what_a_sub_agent_s_session_keeps_open_is_kept_for_the_one_above() -> None:
+    """Also in a turn that is taken in it by itself."""
+    held = Held()
+    below = Session(key=SessionKey("a/c0", tenant="t"), parent="a", digest_key="k")
+    await Agent(ScriptedModel("one"), tools=[held]).turn("hi", session=below)
+    assert held.opened == [SessionKey("a", tenant="t")]

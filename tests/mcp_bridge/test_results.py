@@ -13,6 +13,7 @@ from msgspec import UNSET
 from onrecord.conversation.content import Audio, File, Image, Text
 from onrecord.mcp_bridge.limits import Limits
 from onrecord.mcp_bridge.results import result_of
+from onrecord.mcp_bridge.sources import secrets_of
 from onrecord.tools.tool import ToolResult
 from tests.mcp_bridge.test_schemas import JSON_VALUES
 
@@ -127,6 +128,18 @@ def test_a_secret_that_the_server_repeats_is_not_shown() -> None:
     assert said == '{"auth":"[hidden]"}'
     failed = value(text("bad tok-12345678"), isError=True, secrets=secrets)
     assert failed == {"error": "bad [hidden]"}
+
+
+def test_what_of_variables_and_headers_is_secret() -> None:
+    """Of variables those whose name says so; of headers, and of what a function gives, all. Short ones are none."""
+    values = {
+        "API_KEY": "sk-12345678",
+        "Authorization": "Bearer token-1234",
+        "HOME": "/home/ana-maria",
+        "PIN_TOKEN": "1234",
+    }
+    assert secrets_of(values, all_of_them=False) == ("sk-12345678", "token-1234")
+    assert secrets_of(values, all_of_them=True) == ("/home/ana-maria", "sk-12345678", "token-1234")
 
 
 def test_too_many_parts_are_counted() -> None:

@@ -71,3 +71,11 @@ async def test_a_new_session_of_an_old_name_reads_its_person() -> None:
     held: Session = session("b")
     await told(agent, "hi", held)
     assert "name: Ana" in "".join(shown_data(model.requests[1]))
+
+
+async def test_an_owner_without_a_name_is_nobody() -> None:
+    """Two sessions of such owners do not remember for each other."""
+    agent = Agent(model := ScriptedModel("ok", "ok"), features=[Memory(PlainShelf(), (Facts(),))])
+    for id, said in (("a", "My name is Ana"), ("b", "hi")):
+        await told(agent, said, Session(key=SessionKey(id), owner=Identity(principal=""), digest_key="k"))
+    assert shown_data(model.requests[1]) == []

@@ -48,6 +48,12 @@ def test_markdown_keeps_its_text_and_tells_its_headings() -> None:
     assert document.title == "Top"
 
 
+def test_a_fence_ends_with_its_own_kind() -> None:
+    """Code about Markdown holds other fences; a longer line of the same ends it, too."""
+    text = "~~~\n```\n# in code\n```\n# in code\n~~~~\n# out\n"
+    assert [h.text for h in markdown_document(text.encode(), "m").headings] == ["out"]
+
+
 def test_html_is_what_a_page_shows() -> None:
     """Blocks on lines of their own, headings at their places, nothing of scripts, styles and menus."""
     page = """<!doctype html><title>Refunds &amp; fees</title><style>p{}</style><nav>Menu</nav>

@@ -111,3 +111,25 @@ async def test_a_reset_forgets_nothing() -> None:
         shelf.goes_on.set()
         await ticket.result()
         assert "name: Ana" in await left(shelf)
+
+
+async def test_what_was_erased_before_a_turn_began_is_not_erased_again() -> None:
+    """The conflict is about something else: what was said since then stays remembered."""
+    store, shelf = MemoryStore(), Late()
+    agent = Agent(ScriptedModel(*["ok"] * 9), features=[Memory(shelf, (Facts(), Recent(9)))])
+    async with hosted(agent, store=store, given=given) as host, hosted(agent, store=store, given=given) as elsewhere:
+        shelf.goes_on.set()
+        first = await host.turn("s", "I live in Porto")
+        assert first.session is not None
+        await host.erase("s", messages=[first.session.conversation.messages[0].id], why="asked")
+        await host.turn("s", "My name is Ana")
+        shelf.waits.clear()
+        shelf.goes_on.clear()
+        ticket = await host.send("s", "hello")
+        await shelf.waits.wait()
+        await elsewhere.reset("s", by="ana")
+        shelf.goes_on.set()
+        await ticket.result()
+        kept = await left(shelf)
+        assert "name: Ana" in kept
+        assert not [text for text in kept if "Porto" in text]

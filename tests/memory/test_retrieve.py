@@ -177,6 +177,13 @@ async def test_passages_below_a_threshold_are_not_shown() -> None:
     assert (recalled.considered, recalled.embedder) == (4, "hashing-256@256")
 
 
+async def test_a_search_by_words_names_no_embedder() -> None:
+    """None was asked, though the corpus has one."""
+    corpus = await corpus_of(embedder=HashingEmbedder())
+    result, _ = await asked("refunds take ten days", Retrieve(corpus, mode="keyword"))
+    assert [recalled.embedder for recalled in recalled_in(result)] == [""]
+
+
 async def test_what_does_not_fit_is_left_out_and_named() -> None:
     """A passage is shown whole, or not."""
     result, (data,) = await asked("refunds", Retrieve(await corpus_of(), max_chars=100))

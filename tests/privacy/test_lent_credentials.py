@@ -12,17 +12,17 @@ import pytest
 from onrecord.agent import Agent
 from onrecord.cli.record_file import exported
 from onrecord.conversation.inputs import Answered, Ask
-from onrecord.governance import Credential, Credentials, credential
+from onrecord.governance import Credential, Credentials, NeedsCredential, Wanted, credential
 from onrecord.governance.credentials import CredentialSettled
 from onrecord.host import Host
 from onrecord.record.entry import Body
 from onrecord.record.kinds import Noted
 from onrecord.stores.sqlite import SqliteStore
 from onrecord.testing import ScriptedModel, call
-from onrecord.tools.tool import ToolContext, ToolResult
+from onrecord.tools.tool import Tool, ToolContext, ToolResult
 from onrecord.turn.moments import Hooks
 from tests.governance.test_credentials import SECRET, Vault, calling, nothing_leaked
-from tests.turn.acting import Named, Result, bodies
+from tests.turn.acting import Named, Result, bodies, texts
 from tests.turn.pausing.asking import open_question
 
 pytestmark = pytest.mark.integration
@@ -83,3 +83,21 @@ async def test_a_handler_that_keeps_it_anywhere_is_caught(tmp_path: Path, caplog
     assert SECRET.encode() not in lines
     assert holding(tmp_path, SECRET) == []
     assert SECRET not in caplog.text
+
+
+async def test_a_secret_that_begins_like_another_leaves_no_end_of_it() -> None:
+    """The longer one is looked for first: what is left of it would be half a secret."""
+    sources = {"mail": SECRET, "calendar": f"{SECRET}-and-more"}
+
+    async def issue(wanted: Wanted, /) -> Credential:
+        return Credential(sources[wanted.service])
+
+    async def tells(args: Mapping[str, Any], ctx: ToolContext[Any]) -> str:
+        return f"with {credential(ctx, 'calendar').secret} and {credential(ctx, 'mail').secret}"
+
+    model = ScriptedModel([call("book")], "Booked.")
+    needs = tuple(NeedsCredential(service=name) for name in sources)
+    tool = Tool("book", tells, "Books.", traits=needs)
+    result = await Agent(model, tools=[tool], features=[Credentials(issue)]).turn("go")
+    assert texts(model.requests[1]) == ["with [credential] and [credential]"]
+    assert "and-more" not in repr(result.entries)

@@ -101,6 +101,9 @@ async def test_a_message_that_must_begin_nowhere_is_taken_for_an_intent() -> Non
     """By what is scored; rules over words are checked when the graph is made."""
     held = graph(ByWords(), never_routes=["the bill of rights", "hello"])
     assert await found(held) == [("error", "never-routes-claimed", "invoices")]
+    ruled = graph(ByWords(), REFUNDS, INVOICES, Start("lights", match=Keywords(["sun"])), never_routes=["the sun"])
+    assert [each.code for each in ruled.checkup()] == ["never-routes-claimed"]
+    assert await found(ruled) == []
 
 
 async def test_a_rule_over_words_takes_an_example_before_any_intent_does() -> None:

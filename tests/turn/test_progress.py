@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
 from onrecord.agent import Agent
+from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Said
 from onrecord.conversation.outgoing import CallDelta, Delta, ProgressDelta
 from onrecord.honesty import Commentary
 from onrecord.record.jsonl import EntryCodec
-from onrecord.testing import ScriptedModel, call
+from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.tools.tool import Tool, ToolContext
 from onrecord.turn.call_context import LONGEST_PROGRESS
+from onrecord.turn.take import Order, take
 from tests.turn.acting import turn
 
 pytestmark = pytest.mark.unit
@@ -55,6 +59,16 @@ async def test_progress_is_told_while_a_call_runs(handler: Any) -> None:
     deltas, result = await read_along(handler)
     assert told(deltas) == ["asked", "page 1", "page 2", "returned"]
     assert b"page 1" not in b"".join(EntryCodec().lines(result.entries))
+
+
+@pytest.mark.parametrize("handler", [by_itself, in_a_thread])
+async def test_whoever_reads_along_is_told_on_the_loop(handler: Any) -> None:
+    """Also by a handler that runs in a thread: readers need no locks."""
+    agent = Agent(ScriptedModel([call("work")], "Done."), tools=[Tool("work", handler, "Works.")])
+    threads = set[int]()
+    order = Order(input=Said("go"), session=SessionKey("s"), emit=lambda _: threads.add(threading.get_ident()))
+    await take(agent.plan, order, FakeEffects())
+    assert threads == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("odd", [object(), None, b"x", {"deep": object()}, 7, "\ud800", "x" * 10_000])

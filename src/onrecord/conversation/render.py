@@ -21,10 +21,10 @@ __all__ = (
     "instruction",
     "prefixed",
     "preview",
-    "quoted",
-    "quoted_parts",
     "request_text",
     "stamped",
+    "unframed",
+    "unframed_parts",
     "user_parts",
 )
 
@@ -48,13 +48,13 @@ def context_text(message: ContextMessage) -> str:
 def request_text(message: ContextMessage) -> str:
     """`context_text` as requests show it: data does not look like an instruction."""
     text = context_text(message)
-    return quoted(text) if message.authority == "data" else text
+    return unframed(text) if message.authority == "data" else text
 
 
 def instruction(text: str, authority: Authority) -> str:
     """An instruction inside the conversation, for wires that have no role for it: a user part that says what it is.
 
-    Nothing in the text ends it. What others say is written by `quoted`, so it looks like none.
+    Nothing in the text ends it. What others say is written by `unframed`, so it looks like none.
     """
     held = _ANY_EDGE.sub("&lt;", text) if "<" in text else text
     return f'<instruction from="application" authority="{authority}">\n{held}\n</instruction>'
@@ -64,16 +64,16 @@ _ANY_EDGE = re.compile(r"<(?=\s*/?\s*instruction\b)", re.IGNORECASE)
 _BEGINNING = re.compile(r"<(?=\s*instruction\s+from\b)", re.IGNORECASE)
 
 
-def quoted(text: str) -> str:
+def unframed(text: str) -> str:
     """The text of a person, a tool or a source as requests show it: what would read as an `instruction` is not one."""
     return _BEGINNING.sub("&lt;", text) if "<" in text else text
 
 
-def quoted_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def unframed_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """The same for each text of a content; the very content where there is nothing of that kind."""
-    if not any(isinstance(part, Text) and quoted(part.text) != part.text for part in parts):
+    if not any(isinstance(part, Text) and unframed(part.text) != part.text for part in parts):
         return parts
-    return tuple(replace(part, text=quoted(part.text)) if isinstance(part, Text) else part for part in parts)
+    return tuple(replace(part, text=unframed(part.text)) if isinstance(part, Text) else part for part in parts)
 
 
 def user_parts(message: UserMessage) -> tuple[Part, ...]:
@@ -84,8 +84,8 @@ def user_parts(message: UserMessage) -> tuple[Part, ...]:
     if message.reply_to or message.reply_preview:
         shown = preview(message.reply_preview) or f"message {message.reply_to}"
         lines += f"[Replying to: {shown}]\n"
-    parts = quoted_parts(message.content)
-    return prefixed(parts, quoted(lines)) if lines else parts
+    parts = unframed_parts(message.content)
+    return prefixed(parts, unframed(lines)) if lines else parts
 
 
 def stamped(parts: tuple[Part, ...], at: datetime | None) -> tuple[Part, ...]:

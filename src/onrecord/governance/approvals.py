@@ -15,6 +15,7 @@ from onrecord.errors import ConfigurationError
 from onrecord.governance.evidence import Scorer, minimal_evidence, standard_evidence
 from onrecord.jsonio import Json, is_json, own
 from onrecord.tools.tool import Tool
+from onrecord.tools.traits import traits_of
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.contained import ends_take
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Hooks
@@ -98,10 +99,8 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
         tool = turn.tools.get(call.name)
         if tool is None:
             return ALLOW
-        for trait in tool.traits:
-            if isinstance(trait, NeedsCheckIn) and await trait.trips(
-                turn, own(call.args)
-            ):  # it may change what it gets
+        for trait in traits_of((tool,), NeedsCheckIn):
+            if await trait.trips(turn, own(call.args)):  # it may change what it gets
                 text = trait.question or f"Run {call.name}?"
                 detail = self._shown(turn, tool, call)
                 if trait.screen:
@@ -124,7 +123,7 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
 
 
 def _check_needed(tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
-    if may_be_more or any(isinstance(trait, NeedsCheckIn) for tool in tools.values() for trait in tool.traits):
+    if may_be_more or any(traits_of(tools.values(), NeedsCheckIn)):
         return
     raise ConfigurationError(
         "CheckIn has no tool to ask about", hint='give one traits=(NeedsCheckIn("always"),), or leave CheckIn out'

@@ -20,7 +20,7 @@ from onrecord.models.request import Request
 from onrecord.session.codec import slot_value
 from onrecord.session.session import Session
 from onrecord.turn.agent_spec import AgentSpec
-from onrecord.turn.below import Below
+from onrecord.turn.below import cards_below
 from onrecord.turn.moments import SLOTS, Hooks, Stop
 from onrecord.turn.turn import Turn
 
@@ -121,7 +121,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
     def hooks(self, spec: AgentSpec) -> Hooks:
         if spec.card is not None and (told := self._without_price(spec.card)):
             raise ConfigurationError(told, hint=PRICE_HINT)
-        for name, card in _cards_below(spec):
+        for name, card in cards_below(spec.tools):
             if told := self._without_price(card):
                 raise ConfigurationError(f"sub-agent {name!r}: {told}", hint=PRICE_HINT)
         about: dict[str, Any] = {"then": self.then}
@@ -242,13 +242,6 @@ def _running(turn: Turn) -> Iterator[Mapping[str, Usage]]:
     for child in turn.below.values():
         yield child.uses
         yield from _running(child)
-
-
-def _cards_below(spec: AgentSpec) -> Iterator[tuple[str, ModelCard]]:
-    for tool in spec.tools:
-        for trait in tool.traits:
-            if isinstance(trait, Below):
-                yield from trait.cards
 
 
 @declared

@@ -17,6 +17,7 @@ from onrecord.declared import Declared, declared
 from onrecord.errors import ConfigurationError, ToolInvalid, UsageError
 from onrecord.record.entry import Body
 from onrecord.tools.tool import Tool, ToolContext
+from onrecord.tools.traits import traits_of
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.call_context import CallContext
 from onrecord.turn.contained import ends_take
@@ -156,12 +157,11 @@ class Credentials(Struct, frozen=True, metaclass=Declared):
     async def _lend(self, source: CredentialSource, turn: Turn, call: ToolCall) -> Allow[Any] | Deny | Ask:
         tool = turn.tools.get(call.name)
         answered = turn.resumed is not None
-        for need in () if tool is None else tool.traits:
-            if isinstance(need, NeedsCredential):
-                wanted = Wanted(service=need.service, scopes=need.scopes, identity=turn.session.owner, tool=call.name)
-                refused = await self._one(partial(source, wanted), turn, call, need, answered=answered)
-                if refused is not None:
-                    return refused
+        for need in traits_of(() if tool is None else (tool,), NeedsCredential):
+            wanted = Wanted(service=need.service, scopes=need.scopes, identity=turn.session.owner, tool=call.name)
+            refused = await self._one(partial(source, wanted), turn, call, need, answered=answered)
+            if refused is not None:
+                return refused
         return ALLOW
 
     async def _one(
@@ -226,7 +226,7 @@ async def _taken_out(turn: Turn, returned: Returned) -> Allow[Returned]:
 
 
 def _check_needed(tools: Mapping[str, Tool], /, *, may_be_more: bool) -> None:
-    if may_be_more or any(isinstance(trait, NeedsCredential) for tool in tools.values() for trait in tool.traits):
+    if may_be_more or any(traits_of(tools.values(), NeedsCredential)):
         return
     raise ConfigurationError(
         "Credentials has no tool that needs any", hint='give one traits=(NeedsCredential(service="..."),)'

@@ -37,11 +37,10 @@ class Spent(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def plus(self, ticked: Ticked) -> Spent:
         """With one more call."""
-        return Spent(
-            estimated_usd=self.estimated_usd + (ticked.estimated_usd or 0.0),
-            tokens_input=self.tokens_input + ticked.tokens_input,
-            tokens_output=self.tokens_output + ticked.tokens_output,
-        )
+        return self + Spent(
+            estimated_usd=ticked.estimated_usd or 0.0, tokens_input=ticked.tokens_input,
+            tokens_output=ticked.tokens_output,
+        )  # fmt: skip
 
 
 class Ticked(Body, frozen=True, gc=False, kw_only=True, tag="cost.tick"):

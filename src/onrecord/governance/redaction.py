@@ -209,7 +209,7 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
         """A manifest is the same in every turn of an agent: it is looked at once."""
         key = (id(self), id(held))
         seen = _MANIFESTS.get(key)
-        if seen is None or seen[0] is not self or seen[1] is not held:
+        if seen is None:
             if len(_MANIFESTS) >= MOST_MANIFESTS:
                 _MANIFESTS.clear()
             # What the key names by id is kept with it, so that no id can come to mean something else.

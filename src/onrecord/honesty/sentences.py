@@ -14,6 +14,7 @@ from onrecord.conversation.messages import Round
 from onrecord.conversation.outgoing import Outcome
 from onrecord.conversation.short import cut, plural, quoted
 from onrecord.jsonio import Json, dumps, loads
+from onrecord.models.model import scope_parts
 from onrecord.record import kinds
 from onrecord.record.entry import Body, UnknownBody, kind_of
 from onrecord.session.erasure import reason_of
@@ -90,8 +91,8 @@ def replied_by(settled: Round) -> str:
 
     Of models that stand in for each other it may be another one than the first, which the request names.
     """
-    held = json_of(settled.use.scope.encode()) if settled.use is not None and settled.use.scope else None
-    return f"{held[0]}:{held[2]}" if isinstance(held, list) and len(held) == 4 else ""
+    parts = None if settled.use is None else scope_parts(settled.use.scope)
+    return "" if parts is None else f"{parts[0]}:{parts[2]}"
 
 
 def units_shown(receipt: kinds.Receipt) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from onrecord.conversation.usage import Usage
+from onrecord.conversation.usage import Usage, total
 from onrecord.honesty.run_trace import MOST_CHARS, Trace, part_of
 from onrecord.honesty.sentences import took_ms
 from onrecord.honesty.slices import slice_of
@@ -71,12 +71,8 @@ def run_overview(trace: Trace, args: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _usage(trace: Trace) -> Usage | None:
-    total: Usage | None = None
-    for _, body in trace.bodies(kinds.ModelReplied):
-        use = body.round.use
-        if use is not None and use.usage is not None:
-            total = use.usage if total is None else total + use.usage
-    return total
+    uses = (body.round.use for _, body in trace.bodies(kinds.ModelReplied))
+    return total(use.usage for use in uses if use is not None and use.usage is not None)
 
 
 def find_context_errors(trace: Trace, args: Mapping[str, Any]) -> dict[str, Json]:

@@ -8,7 +8,7 @@ from functools import partial
 
 from onrecord.conversation.identity import SessionKey
 from onrecord.host.setup import Setup, code_of, log
-from onrecord.tools.toolset import SessionToolset, named_source
+from onrecord.tools.toolset import SessionToolset, holders, named_source
 
 __all__ = ("OpenToolsets",)
 
@@ -20,10 +20,7 @@ class OpenToolsets:
     """Those of all of a host's agents. What they do with what they are told never fails a turn, and holds up none."""
 
     def __init__(self, setup: Setup) -> None:
-        found: list[SessionToolset] = []
-        for plan in setup.every_plan:
-            found += [one for one in plan.holders if all(one is not known for known in found)]
-        self._holders = tuple(found)
+        self._holders = holders([one for plan in setup.every_plan for one in plan.holders])
         self._telling = set[asyncio.Task[None]]()
 
     def left(self, session: SessionKey) -> None:

@@ -16,7 +16,7 @@ from onrecord.jsonio import digest
 from onrecord.memory.documents import Document, Passage, passages_of
 from onrecord.memory.embedding import embedded_soon
 from onrecord.memory.keyword_index import KeywordIndex
-from onrecord.memory.optional_libraries import needed
+from onrecord.memory.optional_libraries import numpy_for_vectors
 from onrecord.memory.ports import Embedder, VectorIndex, fingerprint
 from onrecord.memory.ranking import DEPTH, fused
 from onrecord.memory.splitters import Splitter, by_heading
@@ -194,7 +194,7 @@ class Corpus:
             )
         matrix = None
         if embedder is not None and stored.dims:
-            numpy = needed("numpy", "retrieval", "comparing vectors")
+            numpy = numpy_for_vectors()
             matrix = numpy.frombuffer(stored.vectors, dtype="<f4").reshape(len(stored.passages), stored.dims)
         return cls(stored.passages, embedder=embedder, matrix=matrix, index=index, documents=stored.documents)
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ModelError, UsageError, check_count
 from onrecord.memory.embedding import embedded_soon
-from onrecord.memory.optional_libraries import needed
+from onrecord.memory.optional_libraries import numpy_for_vectors
 from onrecord.memory.ports import Embedder, Kept, Near, Shelf, Space, Vector, fingerprint
 from onrecord.memory.strategies import NOTHING, Candidate, Heard, Learned, Recalling
 from onrecord.memory.vector_index import matrix_of
@@ -67,7 +67,7 @@ class Episodes(_Top, frozen=True, kw_only=True):
                 f"threshold={self.threshold!r} of Episodes is a cosine, from -1 to 1, of vectors that embedder= makes"
             )
         if self.embedder is not None:
-            needed("numpy", "retrieval", "comparing vectors")
+            numpy_for_vectors()
 
     async def recall(self, seen: Recalling, /) -> Sequence[Candidate]:
         if not seen.query:

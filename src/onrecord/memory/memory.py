@@ -41,12 +41,12 @@ HEADER = (
 )
 
 
-class _Kept(Struct, frozen=True, metaclass=Declared):
+class _Shelved(Struct, frozen=True, metaclass=Declared):
     shelf: Shelf
     strategies: Sequence[Strategy]
 
 
-class Memory(_Kept, frozen=True, kw_only=True):
+class Memory(_Shelved, frozen=True, kw_only=True):
     """Remembers over conversations, each person apart: read for the first request of a turn, written when it settles.
 
     ``strategies`` say what is kept and shown: `Recent`, `Summary`, `Facts`, `Episodes`, in this order and at most

@@ -7,7 +7,7 @@ from typing import Any
 
 from onrecord.errors import MissingDependency
 
-__all__ = ("needed",)
+__all__ = ("needed", "numpy_for_vectors")
 
 
 def needed(module: str, extra: str, what: str) -> Any:
@@ -17,3 +17,8 @@ def needed(module: str, extra: str, what: str) -> Any:
     except ImportError as error:
         raise MissingDependency(f"{what} needs {module!r}, which cannot be imported: {type(error).__name__}",
                                 hint=f"pip install 'onrecord[{extra}]'") from None  # fmt: skip
+
+
+def numpy_for_vectors() -> Any:
+    """numpy, for whoever compares vectors. MissingDependency without the extra ``retrieval``."""
+    return needed("numpy", "retrieval", "comparing vectors")

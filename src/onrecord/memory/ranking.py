@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, log
 
-from onrecord.memory.optional_libraries import needed
+from onrecord.memory.optional_libraries import numpy_for_vectors
 
 __all__ = ("DEPTH", "best_first", "both", "by_words", "cosines", "fused")
 
@@ -38,7 +38,7 @@ def cosines(vector: bytes, others: Sequence[bytes]) -> list[float]:
     """
     if not others:
         return []
-    numpy = needed("numpy", "retrieval", "comparing vectors")
+    numpy = numpy_for_vectors()
     size = len(vector)
     rows = numpy.frombuffer(b"".join(o if len(o) == size else bytes(size) for o in others), dtype="<f4")
     # Not ``@``: see `NumpyIndex`.

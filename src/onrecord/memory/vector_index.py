@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from onrecord.errors import UsageError
-from onrecord.memory.optional_libraries import needed
+from onrecord.memory.optional_libraries import needed, numpy_for_vectors
 from onrecord.memory.ports import VectorIndex
 
 __all__ = ("MakeIndex", "NumpyIndex", "UsearchIndex", "matrix_of")
@@ -17,7 +17,7 @@ MakeIndex: TypeAlias = Callable[[Any], VectorIndex]
 
 def matrix_of(vectors: Sequence[Sequence[float]]) -> Any:
     """Vectors as rows of length 1. UsageError for vectors of several lengths, or with numbers that are none."""
-    numpy = needed("numpy", "retrieval", "comparing vectors")
+    numpy = numpy_for_vectors()
     try:
         matrix = numpy.asarray(vectors, dtype=numpy.float32)
     except (ValueError, TypeError):
@@ -32,10 +32,10 @@ class NumpyIndex:
     """Compares with every vector: exact, nothing to build, 20,000 of 384 numbers in a few milliseconds."""
 
     def __init__(self, matrix: Any) -> None:
-        self._rows = needed("numpy", "retrieval", "comparing vectors").ascontiguousarray(matrix)
+        self._rows = numpy_for_vectors().ascontiguousarray(matrix)
 
     def nearest(self, vector: Sequence[float], k: int, /) -> list[tuple[int, float]]:
-        numpy = needed("numpy", "retrieval", "comparing vectors")
+        numpy = numpy_for_vectors()
         # Not ``@``: that is a library's, whose threads cost more CPU than they save, and keep others waiting.
         scores = numpy.einsum("ij,j->i", self._rows, matrix_of([vector])[0])
         k = min(k, len(scores))

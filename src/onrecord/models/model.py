@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
-from onrecord.jsonio import Json, dumps
+from onrecord.jsonio import UNREADABLE, Json, dumps, loads
 from onrecord.models.chunks import Chunk
 from onrecord.models.lanes import SLICE
 from onrecord.models.names import as_model
 from onrecord.models.request import Request, Settings, Wire
 
-__all__ = ("Model", "ModelCard", "Preset", "extend", "preset", "scope_of")
+__all__ = ("Model", "ModelCard", "Preset", "extend", "preset", "scope_of", "scope_parts", "session_in")
 
 
 class ModelCard(Struct, frozen=True, kw_only=True):
@@ -95,6 +95,22 @@ def _scope(provider: str, base_url: str | None, model: str, session: str | None)
     if base_url and ("@" in base_url or "?" in base_url or "#" in base_url):  # of models that let it pass
         base_url = _CREDENTIALS.sub(r"\1", re.split("[?#]", base_url, maxsplit=1)[0])
     return dumps([provider, base_url, model, session]).decode()
+
+
+@lru_cache(maxsize=1024)
+def scope_parts(scope: str) -> tuple[Any, Any, Any, Any] | None:
+    """Provider, endpoint, model and session of a scope, as `scope_of` made it; None for a text that is none."""
+    try:
+        held = loads(scope)
+    except UNREADABLE:
+        return None
+    return tuple(held) if isinstance(held, list) and len(held) == 4 else None
+
+
+def session_in(scope: str) -> str | None:
+    """The session of a scope; None when it names none."""
+    parts = scope_parts(scope)
+    return parts[3] if parts is not None and isinstance(parts[3], str) else None
 
 
 _CREDENTIALS = re.compile(r"^([^/@]*://)?.*@")  # greedy: a password may hold a slash or an @ that nobody escaped

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Part, Text
 from onrecord.conversation.log import Log
 from onrecord.conversation.messages import ContextMessage, Round, Unit, UserMessage
-from onrecord.conversation.render import context_text, quoted, request_text
+from onrecord.conversation.render import context_text, request_text, unframed
 from onrecord.models.lanes import SLICE, Joiner, Lane, Run, Sent, UnitEncoder, lane_for
 from onrecord.models.request import Piece, ProjectionIssue, Request, Span, Swap, View, Wire
 from onrecord.models.unit_bytes import InWords, UnitBytes
@@ -165,7 +165,7 @@ class _Assembly:
         if not placed:
             self._turn_text(units)
         for text in self.trailing:
-            joiner.put((self.wires.context("data", quoted(text)),))
+            joiner.put((self.wires.context("data", unframed(text)),))
         self.issues += _refused(self.wires, request)
         head, tail = self.wires.frame(request, self.system, empty=not joiner.last)
         body = joiner.body(head, tail)
@@ -228,7 +228,7 @@ class _Assembly:
 
     def _turn_text(self, units: Log[Unit]) -> None:
         request = self.request
-        parts: list[Part] = [Text(quoted("\n\n".join(self.turn)))] if self.turn else []
+        parts: list[Part] = [Text(unframed("\n\n".join(self.turn)))] if self.turn else []
         if request.carries is not None and isinstance(carried := units[request.carries], UserMessage):
             parts += [part for part in carried.content if not isinstance(part, Text)]
             if isinstance(self.encoder, InWords):

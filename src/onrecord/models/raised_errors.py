@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from onrecord.errors import ModelError, OnrecordError
-from onrecord.models.classify_errors import kind_of_exception
 
 __all__ = ("raised_error",)
 
@@ -17,6 +16,8 @@ def raised_error(provider: str, model: str, problem: BaseException) -> ModelErro
         return problem
     if isinstance(problem, OnrecordError):
         raise problem
+    from onrecord.models.classify_errors import kind_of_exception  # every agent imports this, and few see errors
+
     told = f"model {model!r} raised {type(problem).__name__}"
     error = ModelError(told, kind=kind_of_exception(problem), provider=provider)
     error.__cause__ = problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from onrecord.errors import ModelError, UnsupportedThinkingError
 from onrecord.models.model import ModelCard
@@ -17,7 +18,8 @@ _OF_THE_REQUEST = "ask without it, or choose a model that takes it; `onrecord mo
 _OF_THE_CONVERSATION = (
     "choose a model that takes it, or give the agent the features Media (words in its place) and Degrade (left out)"
 )
-_ELSEWHERE = re.compile(r" by (a )?(URL|file id|data URL)\b| in a data: address ")
+# Compiled when used: every agent imports this, and few are refused anything.
+_is_elsewhere = partial(re.search, r" by (a )?(URL|file id|data URL)\b| in a data: address ")
 
 
 def cannot_be_sent(card: ModelCard, issues: Sequence[ProjectionIssue]) -> ModelError:
@@ -33,5 +35,5 @@ def cannot_be_sent(card: ModelCard, issues: Sequence[ProjectionIssue]) -> ModelE
     if any(issue.unit < 0 for issue in issues):
         hint = _OF_THE_REQUEST
     else:  # what is bytes is taken wherever its kind is
-        hint = f"give its bytes, {_OF_THE_CONVERSATION}" if any(map(_ELSEWHERE.search, named)) else _OF_THE_CONVERSATION
+        hint = f"give its bytes, {_OF_THE_CONVERSATION}" if any(map(_is_elsewhere, named)) else _OF_THE_CONVERSATION
     return ModelError(told, kind="invalid", provider=card.provider, hint=hint)

@@ -9,15 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from functools import lru_cache
 
-from msgspec import DecodeError
 from msgspec.structs import replace
 
 from onrecord.errors import ConfigurationError
-from onrecord.jsonio import loads
 from onrecord.models.chunks import Finished
-from onrecord.models.model import Model, ModelCard, extend, scope_of
+from onrecord.models.model import Model, ModelCard, extend, scope_of, session_in
 from onrecord.models.names import as_model
 from onrecord.models.raised_errors import raised_error
 from onrecord.models.request import Request, Wire
@@ -30,7 +27,6 @@ __all__ = (
     "labels_of",
     "models_of",
     "sent_to",
-    "session_of",
     "shared_card",
 )
 
@@ -99,17 +95,6 @@ def shared_card(models: Sequence[Model]) -> ModelCard:
     )
 
 
-@lru_cache(maxsize=1024)
-def session_of(scope: str) -> str | None:
-    """The session in a scope; None when it names none."""
-    try:
-        held = loads(scope)
-    except DecodeError:
-        return None
-    session = held[3] if isinstance(held, list) and len(held) == 4 else None
-    return session if isinstance(session, str) else None
-
-
 def sent_to(model: Model, request: Request, first: ModelCard) -> Request:
     """The request as it is for another model than the ``first``.
 
@@ -118,7 +103,7 @@ def sent_to(model: Model, request: Request, first: ModelCard) -> Request:
     card = model.card
     is_near = card.provider == first.provider and card.base_url == first.base_url
     return replace(
-        request, model=model, scope=scope_of(card, session_of(request.scope)), wire=None,
+        request, model=model, scope=scope_of(card, session_in(request.scope)), wire=None,
         headers=request.headers if is_near else None,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from onrecord.conversation.content import Audio, Image, Part, Text
 from onrecord.conversation.display import labelled
 from onrecord.conversation.messages import Authority, ContextMessage, Continuation, Round, ToolCall, Unit, UserMessage
-from onrecord.conversation.render import quoted_parts, request_text, user_parts
+from onrecord.conversation.render import request_text, unframed_parts, user_parts
 from onrecord.models.lanes import Entries, Run, portable_id
 
 __all__ = ("InWords", "UnitBytes", "in_words", "result_parts")
@@ -32,7 +32,7 @@ def result_parts(call: ToolCall) -> tuple[Part, ...]:
     result = call.result
     if result is None:
         result = (Text(UNSAID.get(call.status, "")),)
-    result = quoted_parts(result)
+    result = unframed_parts(result)
     return result + tuple(Text("\n" + note.text) for note in call.notes) if call.notes else result
 
 

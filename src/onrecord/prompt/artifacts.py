@@ -29,6 +29,7 @@ from onrecord.prompt.run_artifacts import JSON, TEXT, RunArtifacts, is_ref
 from onrecord.session.erasure import Retention, ago
 from onrecord.tools.result_text import serialise
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
+from onrecord.tools.traits import traits_of
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.contained import ends_take
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks, Returned
@@ -174,8 +175,8 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
 
     def _built(self, tools: Mapping[str, Tool], /, **_: bool) -> None:
         for tool in tools.values():
-            for trait in tool.traits:
-                if isinstance(trait, Wants) and trait.artifacts != self:
+            for trait in traits_of((tool,), Wants):
+                if trait.artifacts != self:
                     raise ConfigurationError(
                         f"tool {tool.id!r} spends what another Artifacts stores",
                         hint="make one Artifacts, and use it for wants() and in features=",
@@ -190,7 +191,8 @@ def _text(returned: Returned) -> str | None:
 
 
 def _wants(turn: Turn, call: ToolCall) -> Wants | None:
-    return next((trait for trait in _tool(turn, call.name).traits if isinstance(trait, Wants)), None)
+    tool = turn.tools.get(call.name)
+    return None if tool is None else next(traits_of((tool,), Wants), None)
 
 
 def _spent(turn: Turn, call: ToolCall) -> tuple[str, ...]:
@@ -198,17 +200,6 @@ def _spent(turn: Turn, call: ToolCall) -> tuple[str, ...]:
     wants = _wants(turn, call)
     given = () if wants is None else (call.args[name] for name in wants.kinds if name in call.args)
     return tuple(dict.fromkeys(ref for ref in given if is_ref(ref)))
-
-
-_NONE = Tool("none", lambda *_: None)
-
-
-def _tool(turn: Turn, name: str) -> Tool:
-    """The tool of a call: a registered one, or one that the last request offered."""
-    found = turn.plan.tools.get(name)
-    if found is None and turn.request is not None:
-        found = next((offer.tool for offer in turn.request.offers if offer.tool.id == name), None)
-    return found or _NONE
 
 
 # ---- what a tool wants -----------------------------------------------------------------------------------------------

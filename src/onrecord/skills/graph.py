@@ -13,7 +13,7 @@ from onrecord.errors import ConfigurationError
 from onrecord.jsonio import Json, digest
 from onrecord.models.classify import Classifier
 from onrecord.models.model import Model
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model
 from onrecord.skills import graph_making
 from onrecord.skills.checkup import Finding, body_findings
 from onrecord.skills.cursor import Move
@@ -79,7 +79,7 @@ class SkillGraph:
         given = graph_making.Given(
             nodes=by_id(skills), loose=by_id(loose), start=start, entries=entries, routes=tuple(routes), tree=tree,
             never=tuple(never_routes), classify=classify, scored_by=scored_by, closeness=closeness,
-            decider=model_named(decider) if isinstance(decider, str) else decider, strictness=strictness,
+            decider=None if decider is None else as_model(decider), strictness=strictness,
             continuity=continuity, escalation=escalation, engagement=engagement,
             known=None if known_tools is None else frozenset(known_tools),
         )  # fmt: skip
@@ -155,7 +155,7 @@ class SkillGraph:
         begins = self.plan.begins
         if begins is None or begins.scorer is None or begins.apart or not self.plan.starts:
             raise refused("the graph judges no intents: it has no classify=", "checkup() tells the rest")
-        asked = model_named(model) if isinstance(model, str) else model
+        asked = None if model is None else as_model(model)
         found = [each async for each in intent_findings(begins, self.plan.starts, self._never, asked)]
         return tuple(sorted(found, key=lambda each: each.severity))
 

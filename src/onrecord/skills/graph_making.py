@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.models.model import Model
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model
 from onrecord.skills.checkup import Finding, structure_findings
 from onrecord.skills.checkup_starts import start_findings
 from onrecord.skills.cursor import Move, Resolver
@@ -187,8 +187,7 @@ def _scorer(given: Any) -> Scorer:
 def _escalation(given: Given) -> tuple[Model, int] | None:
     if given.escalation is None:
         return None
-    model = given.escalation.model
-    return (model_named(model) if isinstance(model, str) else model), given.escalation.after_refusals
+    return as_model(given.escalation.model), given.escalation.after_refusals
 
 
 def models_for(skills: Mapping[str, Skill], more: Mapping[str, str | Model]) -> dict[str, Model]:

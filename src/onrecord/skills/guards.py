@@ -22,7 +22,6 @@ Guard = Mapping[str, Mapping[str, Json]]
 STATUSES = frozenset(get_args(CallStatus)) - {"asked", "not_run"}
 """What a call that ran, or was refused, can have come to."""
 
-HOP_KEYS = ("tool_name", "result", "status", "round", "user_message", "current_skill")
 SHOWN = 80
 
 ABSENT = object()

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from onrecord.declared import declared
 from onrecord.errors import ConfigurationError
 from onrecord.models.model import Model
-from onrecord.models.names import model_named
+from onrecord.models.names import as_model
 from onrecord.skills.skill import Skill, refused
 from onrecord.skills.skill_hooks import SkillHooks, Visible, in_use
-from onrecord.skills.skill_tools import NAMES, READ_SKILL, catalog, door_text, list_skills, read_skill
+from onrecord.skills.skill_tools import NAMES, READ_SKILL, catalog, list_skills, open_text, read_skill
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import Toolset, gated
 from onrecord.turn.agent_spec import AgentSpec
@@ -70,7 +70,7 @@ class SkillRegistry:
         ``read_skill`` then hands out every text, since nothing else would show it.
         """
         every = {id: _handed_out(skill) for id, skill in self._held.items()}
-        return list_skills(list(every.values())), read_skill(every, door_text(list(every.values())))
+        return list_skills(list(every.values())), read_skill(every, open_text(list(every.values())))
 
     def catalog(self) -> str:
         """The skills as JSON: id and description."""
@@ -127,7 +127,7 @@ def models_of(skills: Mapping[str, Skill]) -> dict[str, Model]:
 
 def model_of(model: str | Model, skill: str) -> Model:
     """A skill's model, by its name or as it is. ConfigurationError for what is none."""
-    held = model_named(model) if isinstance(model, str) else model
+    held = as_model(model)
     if not hasattr(held, "card"):
         raise refused(f"the model of the skill {skill!r} is a {type(held).__name__}", "a name such as 'openai:...'")
     return held

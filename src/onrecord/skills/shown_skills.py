@@ -25,7 +25,7 @@ class Situation(Struct, frozen=True):
 
     used: tuple[str, ...]
     at: At | None
-    door: str
+    described: str
     parked: bool
 
 
@@ -65,7 +65,7 @@ class Serving:
 
     def offers(self, given: Given, now: Situation) -> Given:
         """The tools of a request. The same tuple for the same situation, so that it is encoded once."""
-        key = (id(given), now.used, now.door, now.parked, now.at and (now.at.skill.id, now.at.number))
+        key = (id(given), now.used, now.described, now.parked, now.at and (now.at.skill.id, now.at.number))
         held = self._offers.get(key)
         if held is None or held[0] is not given:
             if len(self._offers) >= MOST_KEPT:
@@ -91,8 +91,8 @@ class Serving:
 
     def _shown(self, offer: Offer, now: Situation) -> Offer:
         name = offer.tool.id
-        if name == READ_SKILL and now.door != offer.spec.description:
-            told = now.door
+        if name == READ_SKILL and now.described != offer.spec.description:
+            told = now.described
         elif now.at is not None and name == now.at.step.tool:
             told = now.at.banner + offer.spec.description
         elif now.at is not None and name == SKIP_STEP:

@@ -74,11 +74,11 @@ class SkillHooks:
         self.steering = None if graph is None else Steering(graph, self.fold)
         self.tools = self._tools()
         self.unseen = frozenset(id for id, skill in skills.items() if not skill.in_system)
-        self._doors: dict[tuple[object, ...], tuple[str, tuple[Piece, ...]]] = {}
+        self._descriptions: dict[tuple[object, ...], tuple[str, tuple[Piece, ...]]] = {}
 
     def _tools(self) -> tuple[Tool, ...]:
         every = list(self.skills.values())
-        described = skill_tools.LISTED if self.listed else skill_tools.placed(skill_tools.door_text(every))[0]
+        described = skill_tools.LISTED if self.listed else skill_tools.placed(skill_tools.open_text(every))[0]
         tools = {tool.id: tool for skill in every for tool in skill.tools}
         own = [skill_tools.read_skill(self.skills, described, self.graph.nodes if self.graph is not None else ())]
         own += [skill_tools.list_skills(every)] if self.listed else []
@@ -126,13 +126,13 @@ class SkillHooks:
         used = used_skills(now, self.skills, self.graph)
         at = None if parked else self.procedures.at(now)
         untold, pins = self._handed(request, now, used) if self.unseen else (frozenset[str](), {})
-        door, catalog = self._door(now, hidden)
+        described, catalog = self._described(now, hidden)
         more: tuple[Piece, ...] = (*catalog, *self.serving.pieces(used, untold))
         if at is not None:
             more = (*more, at.hint)
         if steering is not None:
             more = (*more, *steering.lines(now, hidden, menu=not catalog))
-        situation = Situation(used, at, door, parked)
+        situation = Situation(used, at, described, parked)
         offers = self.serving.offers(request.offers, situation)
         model = self._model(now, used)
         if not more and offers is request.offers and model is None and not pins:
@@ -174,14 +174,14 @@ class SkillHooks:
             return frozenset()
         return frozenset(id for id in self.skills if not _sees(visible, turn, id))
 
-    def _door(self, now: SkillState, hidden: frozenset[str]) -> tuple[str, tuple[Piece, ...]]:
+    def _described(self, now: SkillState, hidden: frozenset[str]) -> tuple[str, tuple[Piece, ...]]:
         """How ``read_skill`` is described now, and what of it stands among the instructions."""
         graph, steering = self.graph, self.steering
         if self.listed:
             return skill_tools.LISTED, ()
         if graph is None or steering is None:
             return self._kept(
-                (hidden,), lambda: skill_tools.door_text([s for i, s in self.skills.items() if i not in hidden])
+                (hidden,), lambda: skill_tools.open_text([s for i, s in self.skills.items() if i not in hidden])
             )
         menu = steering.menu_line(now, hidden)
         return self._kept((now.cursor, menu, hidden), lambda: self._routed(graph, now.cursor, menu, hidden))
@@ -194,11 +194,11 @@ class SkillHooks:
         return skill_tools.routed_text(can, others, menu, some_hidden=bool(hidden))
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], str]) -> tuple[str, tuple[Piece, ...]]:
-        held = self._doors.get(key)
+        held = self._descriptions.get(key)
         if held is None:
-            if len(self._doors) >= MOST_KEPT:
-                self._doors.clear()
-            held = self._doors[key] = skill_tools.placed(make())
+            if len(self._descriptions) >= MOST_KEPT:
+                self._descriptions.clear()
+            held = self._descriptions[key] = skill_tools.placed(make())
         return held
 
     # ---- calls

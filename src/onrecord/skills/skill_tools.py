@@ -13,7 +13,15 @@ from onrecord.tools.tool import Tool
 from onrecord.turn.moments import Rank
 
 __all__ = (
-    "LIST_SKILLS", "NAMES", "READ_SKILL", "SKIP_STEP", "catalog", "door_text", "list_skills", "read_skill", "skip_step",
+    "LIST_SKILLS",
+    "NAMES",
+    "READ_SKILL",
+    "SKIP_STEP",
+    "catalog",
+    "list_skills",
+    "open_text",
+    "read_skill",
+    "skip_step",
 )  # fmt: skip
 
 READ_SKILL = "read_skill"
@@ -32,7 +40,7 @@ def lines_of(skills: Iterable[Skill]) -> str:
     return "\n".join(f"- {skill.id}: {' '.join(skill.description.split())}" for skill in skills)
 
 
-def door_text(skills: Sequence[Skill]) -> str:
+def open_text(skills: Sequence[Skill]) -> str:
     """What ``read_skill`` says where every skill can be taken up at any time."""
     return f"{TAKES_UP}\n\nSkills:\n{lines_of(skills)}" if skills else TAKES_UP
 

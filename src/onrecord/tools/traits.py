@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from onrecord.tools.tool import Tool
 
-__all__ = ("Trait",)
+__all__ = ("Trait", "traits_of")
+
+T = TypeVar("T")
 
 
 class Trait(Protocol):
@@ -20,3 +23,8 @@ class Trait(Protocol):
     def arms(self) -> object | None:
         """The feature mounted when a registered tool carries this trait."""
         ...
+
+
+def traits_of(tools: Iterable[Tool], kind: type[T]) -> Iterator[T]:
+    """The traits of one kind that these tools carry, in order."""
+    return (trait for tool in tools for trait in tool.traits if isinstance(trait, kind))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -13,9 +13,10 @@ from onrecord.models.model import ModelCard
 from onrecord.session.erasure import Retention
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset
+from onrecord.tools.traits import traits_of
 from onrecord.turn.moments import ForgetTurns, Hooks
 
-__all__ = ("Below", "Expire", "Forget", "forgetting")
+__all__ = ("Below", "Expire", "Forget", "cards_below", "forgetting")
 
 Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]], ForgetTurns | None]
 """A feature's name, and how it lets go of a session or a person, and of some turns if it can tell them apart."""
@@ -42,6 +43,11 @@ class Below(Struct, frozen=True):
 
     def arms(self) -> None:
         """Nothing has to be mounted: it is read where an agent is compiled."""
+
+
+def cards_below(tools: Iterable[Tool]) -> Iterator[tuple[str, ModelCard]]:
+    """The models that the agents among these tools ask, and those below them, with the agents' names."""
+    return (card for trait in traits_of(tools, Below) for card in trait.cards)
 
 
 Either = TypeVar("Either", Forget, Expire)

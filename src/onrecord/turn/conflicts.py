@@ -19,11 +19,10 @@ def check_single(mounted: Sequence[tuple[str, Hooks]], forms: Sequence[str], sid
         if hooks.alone and len(same) > 1:
             (one, by_one), (other, by_other), *_ = same
             as_one, as_other = (f"as {one} ", f"as {other} ") if one != other else ("", "")
-            sides = (
-                f"{as_one}by {by_one} and {as_other}by {by_other}" if as_one or by_one != by_other else f"by {by_one}"
-            )
+            both = as_one or by_one != by_other
+            who = f"{as_one}by {by_one} and {as_other}by {by_other}" if both else f"by {by_one}"
             raise FeatureConflict(
-                f"the feature {name!r} is given twice, {sides}",
+                f"the feature {name!r} is given twice, {who}",
                 hint="leave one out and let the other say everything; what takes name= may be there under two names",
             )
     slot = SLOTS["request"]["WINDOW"]
@@ -36,8 +35,8 @@ def check_single(mounted: Sequence[tuple[str, Hooks]], forms: Sequence[str], sid
         if len(found) > 1:
             (one, by_one), (other, by_other), *_ = found
             both = f"{one!r} and {other!r}" if one != other else f"two of {one!r}"
-            sides = f"of {by_one} and of {by_other}" if by_one != by_other else f"of {by_one}"
-            raise FeatureConflict(f"only one feature {what}; found {both}, {sides}", hint="leave one of them out")
+            whose = f"of {by_one} and of {by_other}" if by_one != by_other else f"of {by_one}"
+            raise FeatureConflict(f"only one feature {what}; found {both}, {whose}", hint="leave one of them out")
 
 
 def check_instructions(mounted: Sequence[tuple[str, Hooks]], sides: Sequence[str]) -> None:

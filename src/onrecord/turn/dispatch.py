@@ -246,9 +246,7 @@ async def _finish(turn: Turn, batch: Batch, round_id: str, each: _Ready, handled
     batch.data.update(patch)
     batch.data.update(handled.result.data or {})
     cause = await finish_call(turn, each.tool, each.call, handled, round_id, each.started)
-    turn.values[each.call.id] = (
-        without_lent(turn, (handled.result, handled.text)) if turn.lent else (handled.result, handled.text)
-    )
+    turn.values[each.call.id] = without_lent(turn, (handled.result, handled.text))
     turn.cause = cause
     return None
 

@@ -34,6 +34,8 @@ def without_lent(turn: Turn, value: Any) -> Any:
 
     Only the secret as it is, is found: not one that is encoded, hashed or cut into pieces.
     """
+    if not turn.lent:
+        return value
     lent = cast("Mapping[str, Mapping[str, Lent]]", turn.lent)
     secrets = {one.secret for held in lent.values() for one in held.values() if len(one.secret) >= SHORTEST}
     secrets |= {dumps(secret).decode()[1:-1] for secret in secrets}  # as JSON writes it, inside a result

@@ -281,21 +281,29 @@ ForgetTurns = Callable[[SessionKey, Collection[str]], Awaitable[None]]
 class Hooks(Struct, frozen=True, kw_only=True):
     """What a feature hands in at build: a function per moment, and everything else it needs.
 
-    ``order`` gives a slot number per moment (absent: RULES). ``purposes`` are the requests its request hook sees.
-    ``revisions`` is how many `Revise` verdicts are honoured per turn. ``holds_drafts`` must be set when the output
-    hook may deny, revise or change text: then nothing streams before it accepts. ``forget`` erases what the feature
-    stores about a person or session, ``forget_turns`` what it stores of some turns of a session (None: the session is
-    forgotten whole); ``expire``, under a `Host.expire`, what is older than a policy says at an instant.
-    ``keeps_wakes``: something waits for every wake that is armed, so that under a
-    host one whose turn broke off comes again. ``built`` is called last, with every registered tool by id and whether
-    toolsets may offer more: what names tools checks them here, and raises ConfigurationError. ``on_thinking`` is no
-    moment: one feature may rewrite each stretch of a reply's reasoning before it is shown or filed, or drop it (an
-    empty text); native items are left as they are. ``alone``: two features of this name are refused. ``keeps_text``:
-    verdicts that change or deny keep the text of what stood before and after, in the record alone. ``redact`` is no
-    moment either: one feature says how entries look to everything outside the record.
-    ``guard`` is asked in the turns of sub-agents, with the turn that mounts it first: about each request before it is
-    sent, but for consultations, and about each reply. A `Stop` ends the turn below.
-    ``active`` names what is in use in a turn, a skill say, for toolsets that offer by it (`OfferContext.active`).
+    About the functions of moments:
+
+    - ``order``: a slot number per moment (absent: RULES); ``purposes``: the requests that the request hook sees
+    - ``revisions``: how many `Revise` verdicts are honoured per turn
+    - ``holds_drafts``: nothing streams before the output hook accepts; set where that may deny, revise or change text
+    - ``keeps_text``: verdicts that change or deny keep the text of what stood before and after, in the record alone
+
+    Functions that stand at no moment:
+
+    - ``built`` is called last, with every registered tool by id and whether toolsets may offer more: what names tools
+      checks them here, and raises ConfigurationError
+    - ``on_thinking``, of one feature, rewrites each stretch of a reply's reasoning before it is shown or filed, or
+      drops it (an empty text); native items are left as they are
+    - ``redact``, of one feature, says how entries look to everything outside the record
+    - ``guard`` is asked in the turns of sub-agents, with the turn that mounts it first: about each request before it is
+      sent, but for consultations, and about each reply; a `Stop` ends the turn below
+    - ``active`` names what is in use in a turn, a skill say, for toolsets that offer by it (`OfferContext.active`)
+    - ``forget`` erases what the feature stores about a person or session, ``forget_turns`` what it stores of some turns
+      of a session (None: the session is forgotten whole); ``expire``, under a `Host.expire`, what is older than a
+      policy says at an instant
+
+    And ``alone``: two features of this name are refused; ``keeps_wakes``: something waits for every wake that is armed,
+    so that under a host one whose turn broke off comes again.
     """
 
     on_input: OnInput | None = None

@@ -17,6 +17,7 @@ from onrecord.record.jsonl import EntryCodec
 from onrecord.session.folding import Folds
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset, Toolset, holders
+from onrecord.tools.traits import traits_of
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.below import Below, Expire, Forget, forgetting
 from onrecord.turn.conflicts import check_instructions, check_single
@@ -389,6 +390,6 @@ def _mount_state(plan: Plan, mounted: Sequence[tuple[str, Hooks]]) -> None:
     plan.keeps_wakes = any(h.keeps_wakes for _, h in mounted)
     plan.guards = tuple((name, h.guard) for name, h in mounted if h.guard is not None)
     plan.manifests = tuple(h.manifest for _, h in mounted if h.manifest)
-    below = [trait for tool in plan.tools.values() for trait in tool.traits if isinstance(trait, Below)]
+    below = list(traits_of(plan.tools.values(), Below))
     plan.holders = holders((*plan.toolsets, *(one for trait in below for one in trait.holders)))
     plan.forget, plan.expire = forgetting(mounted, below)

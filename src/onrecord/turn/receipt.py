@@ -14,7 +14,7 @@ from onrecord.conversation.log import Log
 from onrecord.conversation.messages import ContextMessage, Unit
 from onrecord.errors import UsageError
 from onrecord.jsonio import digest
-from onrecord.models.model import Model, scope_of
+from onrecord.models.model import Model, scope_of, session_in
 from onrecord.models.names import as_model
 from onrecord.models.request import (
     NO_SETTINGS,
@@ -31,7 +31,6 @@ from onrecord.models.request import (
     View,
     Wire,
 )
-from onrecord.models.rerouting import session_of
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import Erased, ModelRequested, PieceFiled
 from onrecord.record.receipts import HeadMark, LeftMark, PieceMark, Receipt, SpanMark, SwapMark
@@ -182,7 +181,7 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
             told = "; ".join(f"{gap.what}: {gap.why}" for gap in self.gaps)
             raise UsageError(f"the request at {self.seq} has gaps", hint=told)
         receipt, model = self.receipt, as_model(model)
-        session = session_of(receipt.scope)
+        session = session_in(receipt.scope)
         specs = msgspec.json.decode(self.offers or "[]", type=list[ToolSpec])
         shape = msgspec.json.decode(self.shape, type=tuple[str, dict[str, Any]]) if self.shape else None
         return Request(
