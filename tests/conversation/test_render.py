@@ -110,6 +110,12 @@ def test_instruction_says_whose_it_is() -> None:
     assert shown != instruction("Be brief.", "system")
 
 
+def test_blanks_behind_a_bracket_are_looked_at_once() -> None:
+    """However many: the square of that would hold the process up."""
+    told = instruction(f"<{' ' * 100_000}x <{' ' * 100_000}/ instruction>", "developer")
+    assert told.count("&lt;") == 1
+
+
 def test_a_message_without_a_prefix_is_its_own_content() -> None:
     """Nothing is built for the common case."""
     content = (Text("hello"), IMAGE)

@@ -166,6 +166,7 @@ async def test_an_answer_to_the_question_before_is_stale() -> None:
     first = await answered(agent, paused, value={"a": "Monday"})
     late = await answered(agent, over(first, first), key=open_question(paused).key, value={"b": 2})
     assert (late.status, late.lines[0].code, late.changed) == ("ignored", "stale-answer", False)
+    assert late.lines[0].status == "ignored"
 
 
 async def test_what_is_supplied_is_not_asked_for() -> None:
@@ -315,6 +316,7 @@ WRONG: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
         {"supplied": {"z": "PST"}},
         "does not fit its field",
     ),
+    ((AskField("a", ask="x" * 4097),), {}, "each field is one of"),
     ((A,), {"about": "x" * 16385}, "at most 16384"),
 ]
 

@@ -138,6 +138,15 @@ async def test_patterns_and_names_are_taken_out_of_all_that_leaves() -> None:
     assert [entry.seq for entry in seen] == [entry.seq for entry in result.entries]
 
 
+async def test_texts_of_verdicts_leave_by_no_redaction() -> None:
+    """Called by hand, for an export of ones own, it takes them out whatever it is set to."""
+    result, _ = await acted(masked)
+    (entry,) = [entry for entry in result.entries if isinstance(entry.body, VerdictFiled)]
+    leaves = Redaction(patterns=["xyz"])(entry).body
+    assert isinstance(leaves, VerdictFiled)
+    assert (leaves.why, leaves.before_text, leaves.after_text, bool(leaves.before)) == ("masked", "", "", True)
+
+
 async def test_texts_may_go_altogether() -> None:
     """What is left says what happened: kinds, tools, counts, ids; and it can be read again."""
     redaction = Redaction(texts=False, word="-")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -240,6 +240,20 @@ def test_what_a_fact_holds_is_never_read_as_a_template() -> None:
     """Braces and percent signs of content stand as they are."""
     commentary = Commentary(templates={"said": "100% {{text}}"})
     assert commentary.sentence(entry(kinds.TextSaid(key="k", text="{{app_name}} %s"))) == "100% {{app_name}} %s"
+
+
+@pytest.mark.parametrize("language", get_args(Language))
+def test_what_a_model_writes_does_not_steer_a_terminal(language: Language) -> None:
+    """Models name the tools that they call, and sentences are printed: codes are shown, and not obeyed."""
+    commentary = Commentary(language=language, status={"tool": "\x1b[1m{{tool_name}}\x1b[0m"})
+    name = "pay\x1b[2J\x07\u202eyap\u2066\x9b31m"
+    started = kinds.ToolStarted(call="c", round="r", name=name, args={}, key="k")
+    assert r"pay\x1b[2J\x07\u202eyap\u2066\x9b31m" in commentary.sentence(entry(started))
+    line = commentary.follow()
+    line.see(entry(kinds.TurnOpened(input_kind="said", row="r", now=FakeEffects().now())))
+    assert (
+        line.see(entry(started)) == "\x1b[1mpay\\x1b[2J\\x07\\u202eyap\\u2066\\x9b31m\x1b[0m"
+    )  # what the application wrote stays
 
 
 # ---- templates -------------------------------------------------------------------------------------------------------

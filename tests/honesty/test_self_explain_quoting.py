@@ -14,8 +14,9 @@ from onrecord.conversation.inputs import Ask, approved
 from onrecord.conversation.log import Log
 from onrecord.conversation.messages import Round
 from onrecord.governance.rules import after_tool, before_tool, on_output
+from onrecord.honesty import trace_tools
 from onrecord.honesty.run_trace import Trace
-from onrecord.record.kinds import ModelReplied, TextSaid, ToolReturned
+from onrecord.record.kinds import DataPatched, ModelReplied, TextSaid, ToolReturned, ToolStarted
 from onrecord.session.history import edit_result
 from onrecord.testing import FakeEffects, call
 from onrecord.tools.tool import ToolResult
@@ -53,6 +54,33 @@ async def test_calls_are_inspected_by_any_of_their_entries_and_by_tool() -> None
     assert [made["status"] for made in all_of_it["calls"]] == ["returned"]
     assert none["not_recorded"] == "entry 1 is about no call of a tool"
     assert other["called"] == ["price"]
+
+
+async def test_a_story_is_told_with_its_problems_and_what_led_to_what() -> None:
+    """A draft that a rule sent back is a problem; entries name what they led to; a narrative goes on anywhere."""
+
+    @on_output
+    def names_a_place(turn: Turn, answer: Any) -> Any:
+        return Allow() if "Lisbon" in answer.text else Revise("Name the place.")
+
+    talk = Talk([call("price", city="Lisbon")], "47 euros.", "47 euros in Lisbon.", features=[names_a_place])
+    result = await talk.say()
+    trace = Trace(result.entries[0].turn, result.entries, result.session.conversation)
+    problems = trace_tools.find_context_errors(trace, {})
+    assert [line["told"] for line in problems["found"]] == ["The rule names_a_place sent back the answer."]
+    (started,) = [entry for entry in result.entries if isinstance(entry.body, ToolStarted)]
+    node = trace_tools.trace_node(trace, {"entry": started.seq})
+    assert node["led_to"] == [e.seq for e in result.entries if isinstance(e.body, ToolReturned)]
+    whole, rest = (trace_tools.read_narrative(trace, {"start": start}) for start in (0, 3))
+    assert (rest["lines"], rest["start"], rest["total"]) == (whole["lines"][3:], 3, len(whole["lines"]))
+
+
+def test_who_changed_a_name_of_the_data_is_told_also_where_it_was_dropped() -> None:
+    """By the name; others are not told."""
+    bodies = (DataPatched(patch={"room": 3}), DataPatched(patch={"floor": 1}), DataPatched(drop=("room",)))
+    entries = [replace(entry(body), seq=seq, n=seq) for seq, body in enumerate(bodies)]
+    told = trace_tools.who_wrote(Trace(entries[0].turn, entries, Conversation()), {"name": "data.room"})
+    assert [line["entry"] for line in told["written_by"]] == [0, 2]
 
 
 async def test_causes_are_followed_and_cut_to_a_depth() -> None:

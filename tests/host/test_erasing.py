@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from onrecord.errors import FeatureFailed
 from onrecord.host import Given
 from onrecord.session.erasure import Erasure, Retention
 from onrecord.session.inbox import Row
+from onrecord.session.memory_store import MemoryStore
+from onrecord.stores import SqliteStore
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.moments import Hooks
 from tests.host.hosting import hosted, said
@@ -248,6 +251,24 @@ async def test_sub_turns_that_went_with_some_messages_can_be_forgotten_later() -
     assert isinstance(raised.value.erased, Erasure)
     assert raised.value.erased.gone == (child,)
     assert "`erased.gone`" in raised.value.hint
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["memory", "sqlite"])
+async def test_somebody_who_comes_back_is_erased_again(tmp_path: Path, in_file: bool) -> None:
+    """An erased person's session is nobody's; what is said in it afterwards is again whose `given` says."""
+    store: Any = SqliteStore(tmp_path / "talk.db") if in_file else MemoryStore()
+
+    async def given(key: SessionKey, input: Any) -> Given[Any]:
+        return Given(owner=ANA)
+
+    async with hosted(Agent(ScriptedModel("a", "b", "c")), store=store, given=given) as host:
+        for _ in range(2):
+            await host.turn("s", "My secret")
+            assert (await host.erase(ANA, why="asked for it")).messages == 2
+            held = await store.load("s")
+            assert held is not None
+            assert (held.owner, len(held.conversation.messages)) == (None, 0)
+    await store.close()
 
 
 async def test_some_messages_are_erased_with_their_turns() -> None:

@@ -159,6 +159,20 @@ def test_no_text_holds_the_edge_of_a_frame(text: str) -> None:
     assert safe.replace("&lt;", "<").replace("&#91;", "[") == text
 
 
+def test_blanks_behind_a_bracket_are_looked_at_once() -> None:
+    """Twenty thousand of them: the square of that would hold up every turn of the process."""
+    text = f"<{' ' * 20_000}x"
+    assert unframed(text) == text
+    assert unframed(f"<{' ' * 20_000}/{' ' * 20_000}source>").startswith("&lt; ")
+
+
+@pytest.mark.parametrize("hidden", [*"\x01\x9b\u00ad\u034f\u061c\u180e\u200b\u202e\u2066\u3164\ufe0f\ufeff\U000e0041"])
+def test_what_nobody_sees_hides_no_edge(hidden: str) -> None:
+    """Codes that turn the direction, choose a glyph, join or fill: a model may read over them as a person does."""
+    assert unframed(f"<{hidden}/{hidden}source>") == f"&lt;{hidden}/{hidden}source>"
+    assert unframed(f"<{hidden}sources") == f"<{hidden}sources"
+
+
 @given(value=st.text())
 def test_no_attribute_holds_the_end_of_a_tag(value: str) -> None:
     """Nor a line break."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -198,7 +199,8 @@ async def test_it_is_kept_as_bytes() -> None:
         Corpus.from_bytes(data, embedder=HashingEmbedder())
     plain = Corpus.from_bytes((await Corpus.of([GUIDE])).to_bytes(), embedder=one)
     assert plain.fingerprint == ""
-    for broken in (b"", b"nonsense", data[:50], b"\x96\x02" + data[2:]):
+    endless = msgspec.msgpack.encode([1, [], 0, "x", 2**62, b""])
+    for broken in (b"", b"nonsense", data[:50], b"\x96\x02" + data[2:], endless):
         with pytest.raises(DocumentInvalid):
             Corpus.from_bytes(broken)
 
@@ -217,10 +219,25 @@ async def test_a_failing_embedder_leaves_no_half_of_a_corpus() -> None:
         await Corpus.of(many, splitter=whole, embedder=Failing())
 
 
+@pytest.mark.parametrize("raised", [OSError("secret"), TimeoutError(), ConfigurationError("no key")])
+async def test_whatever_an_embedder_raises_comes_alone(raised: Exception) -> None:
+    """Of all the calls that ran side by side one error, and one of ours, that tells no words of others."""
+
+    class Failing(Counting):
+        async def embed(self, texts: Sequence[str], /, *, of: Literal["query", "passage"]) -> Any:
+            raise raised
+
+    many = [Document(f"d{i}", f"text {i}") for i in range(200)]
+    with pytest.raises((ModelError, ConfigurationError)) as told:
+        await Corpus.of(many, splitter=whole, embedder=Failing())
+    assert "secret" not in str(told.value)
+    assert isinstance(told.value, ConfigurationError) == isinstance(raised, ConfigurationError)
+
+
 @pytest.mark.parametrize(
     "vectors",
-    [[[1.0], [1.0, 2.0]], [[float("nan")]] * 2, [[]] * 2, [["a"]] * 2, [[1.0]], [], [[1.0]] * 3],
-    ids=range(7),
+    [[[1.0], [1.0, 2.0]], [[float("nan")]] * 2, [[]] * 2, [["a"]] * 2, [[1.0]], [], [[1.0]] * 3, None, [[1e39]] * 2],
+    ids=range(9),
 )
 async def test_an_embedder_that_gives_something_else_is_told(vectors: Any) -> None:
     """Vectors of several lengths, numbers that are none, too few and too many."""
@@ -247,7 +264,11 @@ async def test_a_graph_of_neighbours_finds_the_same() -> None:
     exact = await Corpus.of([GUIDE, RULES], splitter=by_heading(40), embedder=HashingEmbedder())
     for query in ("parking", "dogs", "when is breakfast"):
         assert (await ids(graph, query))[0] == (await ids(exact, query))[0]
-    assert UsearchIndex(matrix_of([[1.0, 0.0]])).nearest([1, 0], 0) == []
+    matrix = matrix_of([[1, 0], [3, 3], [0, 2], [-1, 0]])
+    found, told = UsearchIndex(matrix).nearest([2, 0], 4), NumpyIndex(matrix).nearest([2, 0], 4)
+    assert [number for number, _ in found] == [number for number, _ in told] == [0, 1, 2, 3]
+    assert [near for _, near in found] == pytest.approx([near for _, near in told], abs=1e-6)
+    assert UsearchIndex(matrix).nearest([1, 0], 0) == []
 
 
 async def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

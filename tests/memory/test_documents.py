@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from onrecord.errors import ConfigurationError, DocumentInvalid, MissingDependency
-from onrecord.memory import Document, Heading, document_id, load, load_folder, pdf_text
+from onrecord.memory import Document, Heading, by_heading, document_id, load, load_folder, pdf_text
+from onrecord.memory.documents import passages_of
 from onrecord.memory.html_text import html_document
 from onrecord.memory.loaders import LARGEST, markdown_document, text_document
 from onrecord.memory.pdf_text import pdf_document
@@ -182,6 +183,26 @@ def test_ids_of_names_are_fit_and_different() -> None:
     assert len(set(made)) == len(names)
     assert [Document(id, "").id for id in made] == made
     assert made[3] == "ä/ö.md"
+
+
+def test_very_many_headings_are_read_in_time() -> None:
+    """Signs that end none of them, and a passage below each."""
+    lines = ("#" * (n % 6 + 1) + f" h{n}{' #' * 150}x\nwords\n" for n in range(20_000))
+    document = markdown_document("".join(lines).encode(), "m")
+    passages = passages_of(document, by_heading()(document))
+    assert len(passages) == 20_000
+    assert passages[-1].heading.count(" > ") == 1
+    back = passages_of(document, [(one.start, one.stop) for one in reversed(passages[:30])])
+    assert [one.heading for one in back] == [one.heading for one in reversed(passages[:30])]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("# a #", "a"), ("# a # b ##\t", "a # b"), ("# #", "#"), ("#  ##", "#"), ("## a#", "a")]
+)
+def test_signs_at_the_end_of_a_heading_are_none_of_its_words(line: str, words: str) -> None:
+    """As Markdown has it."""
+    (heading,) = markdown_document(line.encode(), "m").headings
+    assert heading.text == words
 
 
 def test_headings_say_where_a_place_is() -> None:

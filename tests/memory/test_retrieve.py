@@ -23,6 +23,7 @@ from onrecord.memory import (
     cited,
     embedding,
     served,
+    whole,
 )
 from onrecord.memory.loaders import markdown_document
 from onrecord.memory.memory import Memory
@@ -191,6 +192,18 @@ async def test_what_does_not_fit_is_left_out_and_named() -> None:
     assert [(one.id, one.why) for one in recalled_in(result)[0].rejected] == [("book.pdf#2", "over-budget")]
 
 
+async def test_a_shorter_passage_behind_one_that_does_not_fit_is_shown() -> None:
+    """The budget leaves out what is too long for it, and nothing else."""
+    long, short = Document("long", "refunds of fees " + "and more " * 12), Document("short", "refunds, in short")
+    result, (data,) = await asked(
+        "refunds fees", Retrieve(await Corpus.of([long, short], splitter=whole), max_chars=100)
+    )
+    (recalled,) = recalled_in(result)
+    assert ("refunds, in short" in data, "and more" in data) == (True, False)
+    assert [(one.id, one.why) for one in recalled.rejected] == [("long#1", "over-budget")]
+    assert (recalled.rejected[0].score or 0) > (recalled.served[0].score or 0)
+
+
 @pytest.mark.parametrize("mode", [None, "vector"])
 @pytest.mark.parametrize(
     ("given", "code"),
@@ -200,8 +213,10 @@ async def test_what_does_not_fit_is_left_out_and_named() -> None:
         ("hangs", "model-timeout"),
         ([], "model-invalid"),
         (None, "model-invalid"),
+        ([[float("nan")] * 256], "model-invalid"),
+        ([["a"] * 256], "model-invalid"),
     ],
-    ids=["down", "raises", "hangs", "none", "nothing"],
+    ids=["down", "raises", "hangs", "none", "nothing", "no numbers", "texts"],
 )
 async def test_an_embedder_that_fails_leaves_words(
     mode: Any, given: Any, code: str, monkeypatch: pytest.MonkeyPatch

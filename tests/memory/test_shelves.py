@@ -241,6 +241,9 @@ async def test_what_others_read_is_told(tmp_path: Path) -> None:
         await shelf.forget(ANA)
     assert (told.value.code, CANARY in f"{told.value} {told.value.hint}") == ("store-unswept", False)
     assert await keys(shelf) == []
+    for again in (shelf.forget(ANA), shelf.forget(SessionKey("of nothing")), shelf.expire(AT, HERS.memory)):
+        with pytest.raises(StoreError, match="traces of it are left"):  # whoever asks once more is told once more
+            await again
     reader.close()
     assert await shelf.forget(ANA) == 0
     assert traces(tmp_path, CANARY) == []

@@ -139,6 +139,12 @@ def test_patterns_find_what_is_said_in_so_many_words(text: str, facts: list[str]
     assert [f"{fact.about.split()[0]}: {fact.text}" for fact in facts_in(text)] == facts
 
 
+@pytest.mark.parametrize("opening", ["I prefer", "My name is", "remember that"])
+def test_a_long_run_of_blanks_is_read_in_time(opening: str) -> None:
+    """As long as a message may be, with nothing behind it at which a value could end."""
+    assert facts_in(f"{opening}{' ' * 3000}{'x' * 900}") == []
+
+
 async def test_a_later_fact_takes_the_place_of_an_earlier_one() -> None:
     """About the same thing; the same again is there once, and that session's."""
     shelf = PlainShelf()
@@ -249,6 +255,15 @@ async def test_age_may_count() -> None:
         await told(agent, "trains or planes", session("two"), day=9)
         await told(agent, "trains lund malmö", session("three"), day=9)
         assert f"assistant: {first}" in shown_data(model.requests[2])[0]
+
+
+async def test_age_shows_no_more_than_the_top() -> None:
+    """More are looked at, and of those the best are shown."""
+    agent, model, _ = remembering(Episodes(2, half_life=timedelta(days=1)), answers=["ok"] * 5)
+    for day in range(5):
+        await told(agent, f"trains on day {day}", session(f"s{day}"), day=day + 1)
+    (data,) = shown_data(model.requests[4])
+    assert [f"day {day}" in data for day in range(4)] == [False, False, True, True]
 
 
 async def test_an_exchange_that_faded_is_not_recalled() -> None:

@@ -260,6 +260,16 @@ async def test_the_model_may_put_one_before_the_person() -> None:
     assert read(model.requests[0])["tools"] == ["search", "present"]
 
 
+async def test_only_the_latest_refs_are_told() -> None:
+    """Ten of them: a list of all would be a long result itself."""
+    found = tool("search", lambda args, _: f"{args['n']} {LONG}")
+    calls = [call("search", n=n) for n in range(12)]
+    model = ScriptedModel(calls, [call("present", ref="art_" + "0" * 24)], "done")
+    await turn(Agent(model, tools=[found], features=[Artifacts(100, present=True)]))
+    *placed, refused = texts(model.requests[-1])
+    assert loads(refused)["refs"] == [ticket(text)["ref"] for text in placed[2:]]
+
+
 def test_there_is_no_such_tool_unless_it_is_asked_for() -> None:
     """The requests of an agent that places nothing are those of one without."""
     assert list(Agent(ScriptedModel(), features=[Artifacts()]).plan.tools) == []

@@ -12,7 +12,7 @@ from onrecord.conversation.inputs import Answered
 from onrecord.errors import ModelError
 from onrecord.governance import Permissions, Policy, before_tool
 from onrecord.models.request import Request
-from onrecord.prompt.window.evicted import Evicted
+from onrecord.prompt.window.evicted import Evicted, Stayed
 from onrecord.prompt.window.gaps import Windowed
 from onrecord.prompt.window.window import Window
 from onrecord.session import pack, unpack
@@ -22,8 +22,8 @@ from onrecord.session.session import Session
 from onrecord.testing import FakeEffects, ScriptedModel, call, raises
 from onrecord.turn.moments import SLOTS, Allow, Hooks
 from onrecord.turn.turn import Turn
-from tests.prompt.window_units import LONG, session_of
-from tests.prompt.windows import dialogue, spans
+from tests.prompt.window_units import LONG, session_of, tools
+from tests.prompt.windows import Record, dialogue, spans
 from tests.turn.acting import Named, bodies, read, tool, turn
 from tests.turn.pausing.asking import approve, asks, open_question
 
@@ -138,6 +138,27 @@ async def test_pins_of_features_stay_and_are_named() -> None:
         ["ledger-fact", "inside-keep-window"]
     ]
     assert spans(model.requests[-1])[0] == (0, 1)
+
+
+async def test_the_first_reason_that_holds_is_told() -> None:
+    """In the order of §13.2; what a feature gave is told of what stays for nothing else."""
+
+    async def pin(turn: Turn, request: Request) -> Request:
+        pins = dict.fromkeys((unit.id for unit in request.conversation.units), "ledger-fact")
+        return replace(request, view=replace(request.view, pins=pins))
+
+    pins = Named("pins", Hooks(on_request=pin, order={"request": SLOTS["request"]["PINS"]}))
+    history: list[Record] = [
+        {"role": "system", "content": "Be kind."}, {"role": "user", "content": LONG},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "look", "arguments": {}}]},
+    ]  # fmt: skip
+    model = ScriptedModel(call("toolA"), call("toolB"), "done")
+    agent: Agent[Any, Any] = Agent(model, tools=tools("toolA", "toolB"), features=[Window.last(1), pins])
+    result = await turn(agent, history=history)
+    assert [each.why for each in bodies(result, Stayed)[-1].kept] == [
+        "system-envelope", "ledger-fact", "unresolved-tool-call", "current-request", "last-tool-result",
+        "inside-keep-window",
+    ]  # fmt: skip
 
 
 async def test_what_is_pinned_after_it_left_is_shown_again() -> None:

@@ -251,6 +251,23 @@ def test_what_is_not_read_is_refused_by_line(text: str, told: str) -> None:
         front(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [f"a: [{'b   , ' * 60}{{}}]", f"a: [b{' ' * 30_000}!]", f"a: [{'b, ' * 15_000}&c]"],
+    ids=["shared out", "one", "many"],
+)
+def test_a_list_that_is_none_is_refused_in_time(text: str) -> None:
+    """Blanks between items belong to one of them or to none: nobody tries every way to share them out."""
+    with pytest.raises(ConfigurationError, match="a list on one line"):
+        front(text)
+
+
+def test_a_long_run_of_blanks_is_no_comment() -> None:
+    """It is read once, not from each of its places on."""
+    assert front(f"a: b{' ' * 60_000}c") == {"a": f"b{' ' * 60_000}c"}
+    assert front(f"a: b{' ' * 60_000}# c") == {"a": "b"}
+
+
 READ_YAML = [
     "a: b",
     "a: b # c",

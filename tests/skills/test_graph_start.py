@@ -209,6 +209,7 @@ async def test_a_decider_may_stay_where_the_conversation_is(picked: str, to: str
     second = await turn(agent, "two", session=first.session)
     told = routed(second)
     assert (told.by, told.picked, told.source) == ("decider", picked, "a")
+    assert told.to == ("" if picked == "none" else to)
     assert "go on with a" in repr(decider.requests[0].pieces)
     assert systems(model.requests[-1]) == f"About {to}."
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.skills import Keywords, Route, Skill, SkillGraph, Skills, Start
+from onrecord.skills import Intent, Keywords, Route, Skill, SkillGraph, Skills, Start
 from onrecord.skills.skill_entries import SkillActivated, StepAdvanced, StepSkipped, StepsUnfinished, TurnRouted
 from onrecord.testing import ScriptedModel, call
 from tests.skills.knowing import descriptions, offered, pick, procedure, skill
+from tests.skills.scoring import Scores
 from tests.turn.acting import Result, bodies, texts, turn
 
 pytestmark = pytest.mark.unit
@@ -122,3 +123,30 @@ async def test_a_procedure_that_was_skipped_to_its_end_is_done() -> None:
     answers = [call("skip_step", reason="not needed"), call("skip_step", reason="nor this"), "done", "Welcome."]
     _, results = await turns("I return it", "thanks", answers=answers)
     assert (results[1].text, bodies(results[1], TurnRouted)[0].step) == ("Welcome.", 3)
+
+
+class Pleased(Scores):
+    """A scorer that finds the first message clear, and in whatever follows nothing at all."""
+
+    async def score(self, turn: Any, message: str, candidates: Any, /) -> dict[str, float]:
+        self.scores = {"returns": 0.9 if message == "I return it" else 0.1}
+        return await super().score(turn, message, candidates)
+
+
+@pytest.mark.parametrize("picked", ["", "none", "stay"])
+async def test_a_procedure_stays_where_it_is_while_nothing_else_fits(picked: str) -> None:
+    """A menu beside staying, or a decider that chooses nothing of it, begins nothing again (§15.5)."""
+    decider = ScriptedModel(consult=[f'{{"choice": "{picked}"}}'] * 2) if picked else None
+    starts = [Start("returns", match=Intent("returns", ["I return it"])), Start("chat", match=Intent("chat", ["hi"]))]
+    held = SkillGraph(
+        [procedure(), skill("chat")], start=starts, routes=[Route("chat", "returns"), Route("returns", "chat")],
+        classify=Pleased(floor=0.5), continuity="conversation", check="off", decider=decider,
+    )  # fmt: skip
+    answers = [call("t1"), "Which one?", "Which one?", call("t2"), "done", "Welcome."]
+    model, results = await turns("I return it", "the red one", "thanks", answers=answers, held=held)
+    assert [body.by for result in results for body in bodies(result, TurnRouted)] == [
+        "intent", *[("decider" if picked else "menu")] * 2
+    ]  # fmt: skip
+    assert (steps(results), [result.text for result in results[1:]]) == ([[1], [2], []], ["done", "Welcome."])
+    assert descriptions(model.requests[3])["t2"].startswith("[Step 2 of 2 — n2] ")
+    assert "skip_step" not in offered(model.requests[-1])

@@ -140,3 +140,19 @@ def test_shares_are_a_softmax_over_what_is_alive() -> None:
     assert list(shares) == ["a", "b"]
     assert sum(shares.values()) == pytest.approx(1)
     assert relevances({}, None) == {}
+
+
+@pytest.mark.parametrize("first", [[float("nan"), 0.0], [1.0], None], ids=["no number", "another length", "too few"])
+async def test_vectors_that_were_wrong_once_are_made_anew(first: list[float] | None) -> None:
+    """Those of skills are kept, and one bad answer of a service must not decide about every turn that follows."""
+    wrong = [True]
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        made = [[float("parcel" in text), float("bill" in text)] for text in texts]
+        if wrong.pop() if wrong else False:
+            return [made[0], *([first] * (len(made) - 1) if first is not None else made[2:])]
+        return made
+
+    scorer = BySimilarity(embed, floor=0.0)
+    assert routed(await scored(scorer, "my parcel")).failed == "ValueError"
+    assert routed(await scored(scorer, "my parcel")).to == "orders"

@@ -176,6 +176,9 @@ async def test_166_a_skill_may_have_a_model_of_its_own() -> None:
     assert result.text == "from the big one"
     assert [b.model for b in bodies(result, ModelRequested)] == ["scripted:script"] * 2
     assert len(big.requests) == 1
+    one, other = ScriptedModel(pick("b")), ScriptedModel("from the other")
+    held = Skills(skill("b", model=other), skill("a", model=one))
+    assert (await turn(Agent(ScriptedModel(pick("a")), features=[held]))).text == "from the other"
 
 
 def test_166_a_name_that_is_no_model_is_refused_while_building() -> None:

@@ -114,11 +114,24 @@ def test_names_in_annotations_may_be_local() -> None:
     assert output_schema(Outer, {"Inner": Inner})[1]('{"inner":{"x":1}}') == Outer(Inner(1))
 
 
+NEWLINES = "\n" * 30_000
+
+
 def test_a_code_fence_is_forgiven() -> None:
     """Small models cannot leave it out."""
     convert = output_schema(Point)[1]
     assert convert('```json\n{"x": 1}\n```') == convert(' {"x":1}\n') == Point(1)
     assert convert('```\n{"x": 1}```\n') == Point(1)
+    assert convert('```json  \n\n\n{"x": 1}\n\n ```') == Point(1)
+    with pytest.raises(OutputInvalid, match="begins with other text"):
+        convert('```{"x": 1}```')
+
+
+def test_a_fence_that_never_ends_is_refused_in_time() -> None:
+    """Models that lose the thread write line after line."""
+    for answer in (f"```json{NEWLINES}x", f'```json\n{{"x": 1{NEWLINES}}}'):
+        with pytest.raises(OutputInvalid, match="begins with other text"):
+            output_schema(Point)[1](answer)
 
 
 @pytest.mark.parametrize(

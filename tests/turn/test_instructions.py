@@ -9,11 +9,14 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.inputs import Answered
+from onrecord.conversation.messages import ToolCall
 from onrecord.errors import ConfigurationError
+from onrecord.governance import before_tool
 from onrecord.record.kinds import Noted, PieceFiled
 from onrecord.testing import FakeEffects, ScriptedModel, call
 from onrecord.turn.instruction import FACTS, Instruction, OnActivation, OnReturn
-from onrecord.turn.moments import Rank
+from onrecord.turn.moments import Allow, Deny, Rank
+from onrecord.turn.turn import Turn
 from tests.turn.acting import bodies, read, results, tool, turn
 from tests.turn.pausing.asking import approve, open_question
 
@@ -76,6 +79,22 @@ async def test_what_the_model_activated_is_told_from_then_on() -> None:
     first = await turn(agent, session="s")
     await turn(agent, session=first.session)
     assert [bool(text) for text in system(model)] == [False, False, True, True, False]
+
+
+async def test_what_was_denied_or_another_tool_s_activates_nothing() -> None:
+    """It is a call of the tool named that has to have returned."""
+
+    @before_tool
+    def refuses(turn: Turn, called: ToolCall) -> Any:
+        return Deny("no") if called.name == "read_skill" else Allow()
+
+    model = ScriptedModel([call("read_skill", id="billing"), call("open", id="billing")], "done")
+    told = [
+        Instruction("Ask for the invoice.", only_if=OnActivation("billing"), name="read"),
+        Instruction("It is open.", only_if=OnActivation("billing", by="open"), name="opened"),
+    ]
+    await turn(Agent(model, tools=[tool("read_skill"), tool("open")], features=[*told, refuses]))
+    assert system(model) == ["", "It is open."]
 
 
 async def test_j114_a_fact_is_delivered_once() -> None:
@@ -155,6 +174,14 @@ def test_the_order_can_be_looked_at() -> None:
     assert [(one.rank, one.name) for one in plan.declared] == [
         (100, "house"), (300, "hours"), (400, "prices"), (400, "count")
     ]  # fmt: skip
+
+
+def test_what_a_text_says_about_caches_follows_from_its_condition() -> None:
+    """Unless it says it itself."""
+    holds, counts = OnReturn("x"), Instruction("{{action}}", template=True)
+    made = [Instruction("a"), Instruction("b", only_if=holds), Instruction("c", only_if=holds, cache="never"), counts]
+    pieces = [one.piece(action=1, budget=2) for one in made]
+    assert [piece.cache for piece in pieces if piece is not None] == ["always", "while_active", "never", "never"]
 
 
 # ---- declared wrongly ------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
+from onrecord.conversation.inputs import Answered, Ask
 from onrecord.errors import ConfigurationError, FeatureFailed
 from onrecord.models.request import Request
 from onrecord.record.kinds import Noted
@@ -19,7 +20,7 @@ from onrecord.turn.director import Brief, Stage
 from onrecord.turn.moments import SLOTS, Hooks
 from onrecord.turn.plan import offer_of
 from onrecord.turn.turn import Turn
-from tests.turn.acting import Named, bodies, read, results, texts, tool, turn
+from tests.turn.acting import Named, bodies, keeping, read, results, texts, tool, turn
 
 pytestmark = pytest.mark.unit
 
@@ -129,17 +130,37 @@ async def test_the_first_of_two_equal_names_is_offered_and_the_other_noted() -> 
     }  # fmt: skip
 
 
-async def test_a_tool_that_a_later_round_does_not_offer_may_still_be_called() -> None:
-    """Offering is for the model; what was offered in this turn resolves."""
+class Once(Shop):
+    """A toolset that has its tools in the first round alone."""
 
-    class Once(Shop):
-        async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
-            return self.offered if ctx.round == 0 else ()
+    async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
+        return self.offered if ctx.round == 0 else ()
 
+
+@pytest.mark.parametrize("own", [(), ("a",)])
+async def test_161_what_a_toolset_does_not_offer_any_more_does_not_run(own: tuple[str, ...]) -> None:
+    """A gate of a toolset gates execution too, where narrowing by a feature only hides (§5, §14.4, case 161).
+
+    The model is told, and goes on, also where no other tool is left.
+    """
+    ran = list[str]()
     model = ScriptedModel(call("sold"), call("sold"), "done")
-    result = await turn(Agent(model, tools=[Once(tool("sold"))]))
-    assert [read(r)["tools"] for r in model.requests] == [["sold"], [], []]
-    assert results(result) == [("sold", "returned")] * 2
+    sold = tool("sold", keeping(ran, "sold"))
+    result = await turn(Agent(model, tools=[Once(sold), *map(tool, own)]))
+    assert [read(r)["tools"] for r in model.requests] == [[*own, "sold"], [*own], [*own]]
+    assert (results(result), ran, result.text) == ([("sold", "returned"), ("sold", "absent")], ["sold"], "done")
+    assert texts(model.requests[2])[-1] == '{"error":"Tool \\"sold\\" is not available."}'
+
+
+async def test_a_call_that_waited_goes_on_with_what_its_round_was_offered() -> None:
+    """Toolsets are asked as they were for that round; the next round is another one."""
+    model = ScriptedModel(call("sold"), call("sold"), "done")
+    agent: Agent[Any, Any] = Agent(model, tools=[Once(tool("sold", lambda *_: Ask("Which?")))])
+    paused = await turn(agent)
+    assert paused.question is not None
+    done = await turn(agent, Answered(paused.question.key, value="that one"), session=paused.session)
+    assert results(done) == [("sold", "returned"), ("sold", "absent")]
+    assert (texts(model.requests[1]), done.text) == (["that one"], "done")
 
 
 async def test_a_toolset_that_raises_is_a_failed_feature() -> None:

@@ -9,25 +9,14 @@ import sys
 import textwrap
 from typing import TextIO
 
-from onrecord.conversation.short import cut, plural, quoted
+from onrecord.conversation.short import CONTROLS, STEERING, cut, plural, quoted, safe
 
 __all__ = ("Keyboard", "Screen", "cut", "name_shown", "plural", "quoted", "safe", "wide_enough")
 
 PIPE_COLUMNS = 160
 """Where a line is cut when nobody says how wide the reader's screen is."""
 
-_CONTROLS = (*range(32), *range(127, 160))
-_STEERING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)
-_ESCAPED = {
-    code: f"\\x{code:02x}" for code in _CONTROLS if chr(code) not in "\n\t"
-} | {code: f"\\u{code:04x}" for code in _STEERING}  # fmt: skip
-_ESCAPED[ord("\r")] = ""
-_ESCAPED_IN_JSON = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_STEERING) if code > 32}
-
-
-def safe(text: str) -> str:
-    """The text without control codes: what a model, a tool or a file says must not steer the terminal."""
-    return text if text.isascii() and text.isprintable() else text.translate(_ESCAPED)
+_ESCAPED_IN_JSON = {code: f"\\u{code:04x}" for code in (*CONTROLS, *STEERING) if code > 32}
 
 
 def name_shown(name: str, limit: int = 0) -> str:

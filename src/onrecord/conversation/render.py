@@ -60,7 +60,7 @@ def instruction(text: str, authority: Authority) -> str:
     return f'<instruction from="application" authority="{authority}">\n{held}\n</instruction>'
 
 
-_ANY_EDGE = re.compile(r"<(?=\s*/?\s*instruction\b)", re.IGNORECASE)
+_ANY_EDGE = re.compile(r"<(?=\s*(?:/\s*)?instruction\b)", re.IGNORECASE)
 _BEGINNING = re.compile(r"<(?=\s*instruction\s+from\b)", re.IGNORECASE)
 
 

@@ -99,8 +99,9 @@ def on_output(
 ) -> Rule | Callable[[OutputRule], Rule]:
     """A rule over an answer: ``def rule(turn, answer) -> Allow | Deny | Revise``, sync or async.
 
-    Since it may deny or change the text, nothing streams before it accepts; a rule that only looks says
-    ``@on_output(holds_drafts=False)``. ``revisions`` is how often per turn it may ask for another answer.
+    Since it may deny or change the text, nothing streams before it accepts; a rule that only looks, or appends
+    ``blocks`` to the answer, says ``@on_output(holds_drafts=False)``. ``revisions`` is how often per turn it may ask
+    for another answer.
     ``keeps_text=False``: the record holds digests of what it changed or denied. ConfigurationError for what is no
     function of two arguments.
     """

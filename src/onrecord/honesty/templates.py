@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from onrecord.conversation.short import cut
+from onrecord.conversation.short import cut, safe
 from onrecord.errors import ConfigurationError
 from onrecord.honesty.entry_facts import FACTS, VARIANTS
 from onrecord.honesty.fact_readers import Facts, Words, fields_of, shown
@@ -32,10 +32,13 @@ class Line(Struct, frozen=True):
     facts: tuple[Callable[[Any, Words], str], ...] = ()
 
     def told(self, body: Any, words: Words, limit: int) -> str:
-        """The sentence about one body. A fact longer than ``limit`` is cut (0: never)."""
+        """The sentence about one body. A fact longer than ``limit`` is cut (0: never), and its control codes are shown.
+
+        Models name the tools that they call, and what is told may be printed.
+        """
         if not self.facts:
             return self.text
-        return self.text % tuple([cut(fact(body, words), limit) for fact in self.facts])
+        return self.text % tuple([safe(cut(fact(body, words), limit)) for fact in self.facts])
 
 
 def compiled(key: str, template: object, facts: Facts, *, app: str) -> Line:

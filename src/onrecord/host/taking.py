@@ -178,12 +178,11 @@ async def _taken(
 async def _order(setup: Setup, running: Running, plan: Plan, base: Session | None, input: Input) -> Order:
     row, asked, draft = running.row, running.asked, running.draft
     given = Given[Any]() if setup.given is None else await setup.given(row.session, input)
-    if base is None:
-        base_or_key: Session | SessionKey = row.session
-        if given.owner is not None:
-            base_or_key = Session(key=row.session, owner=given.owner, digest_key=setup.effects.nonce())
-    else:
-        base_or_key = base
+    base_or_key: Session | SessionKey = row.session if base is None else base
+    if given.owner is not None and base is None:
+        base_or_key = Session(key=row.session, owner=given.owner, digest_key=setup.effects.nonce())
+    elif given.owner is not None and base is not None and base.owner is None and not base.conversation.units:
+        base_or_key = replace(base, owner=given.owner)  # that of somebody who was erased begins anew
     own = asked.options or decode_options(row.options, plan.options)
     named = {type(option) for option in own}  # what an input came with stands; `given` adds what it did not say
     options = (*own, *(option for option in given.options if type(option) not in named))

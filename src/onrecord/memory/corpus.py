@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from onrecord.declared import declared
-from onrecord.errors import ConfigurationError, DocumentInvalid, ModelError, UsageError
+from onrecord.errors import ConfigurationError, DocumentInvalid, ModelError, OnrecordError, UsageError
 from onrecord.jsonio import digest
 from onrecord.memory.documents import Document, Passage, passages_of
-from onrecord.memory.embedding import embedded_soon
+from onrecord.memory.embedding import embedded, embedded_soon
 from onrecord.memory.keyword_index import KeywordIndex
 from onrecord.memory.optional_libraries import numpy_for_vectors
 from onrecord.memory.ports import Embedder, VectorIndex, fingerprint
@@ -155,6 +155,7 @@ class Corpus:
                 f"the corpus has vectors of {self.fingerprint!r}, and the question's has {numbers} numbers",
                 code="embedder-mismatch", hint="make the corpus anew with the embedder that is asked now",
             )  # fmt: skip
+        _check_numbers(self.embedder, vector)
         near = vectors.nearest(vector, top if mode == "vector" else max(top, DEPTH))
         cosines = dict(near)
         if mode == "vector":
@@ -183,9 +184,8 @@ class Corpus:
             stored = msgspec.msgpack.decode(data, type=_Stored)
         except (msgspec.DecodeError, RecursionError):
             raise DocumentInvalid("these bytes are no corpus", hint="Corpus.to_bytes() writes them") from None
-        if stored.format != _FORMAT or len(stored.vectors) != 4 * stored.dims * len(stored.passages) * bool(
-            stored.dims
-        ):
+        size = 4 * stored.dims * len(stored.passages)
+        if stored.format != _FORMAT or len(stored.vectors) != size or bool(size) != bool(stored.dims):
             raise DocumentInvalid("these bytes are no corpus that this version of onrecord reads")
         if embedder is not None and stored.dims and embedder.name != stored.embedder:
             raise ConfigurationError(
@@ -203,6 +203,15 @@ class Corpus:
 
     def __repr__(self) -> str:
         return f"Corpus({self.documents} documents, {len(self)} passages, {self.fingerprint or 'words alone'})"
+
+
+def _check_numbers(embedder: Embedder, vector: Sequence[float]) -> None:
+    """ModelError for a vector that holds something else than finite numbers."""
+    try:
+        _ = matrix_of([vector])
+    except UsageError:
+        told = f"the embedder {embedder.name!r} gave a vector of something else than finite numbers"
+        raise ModelError(told, kind="invalid") from None
 
 
 def embedded_text(passage: Passage) -> str:
@@ -234,7 +243,8 @@ async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Sequence[f
 
     async def one(number: int, batch: Sequence[str]) -> None:
         async with places:
-            made[number] = await embedder.embed(batch, of="passage")
+            vectors: object = await embedded(embedder, batch, of="passage")
+        made[number] = list(vectors) if isinstance(vectors, Iterable) else []
         if len(made[number]) != len(batch):
             raise UsageError(f"the embedder {embedder.name!r} gave {len(made[number])} vectors for {len(batch)} texts")
 
@@ -242,6 +252,6 @@ async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Sequence[f
         async with asyncio.TaskGroup() as group:
             for number, batch in enumerate(batches):
                 _ = group.create_task(one(number, batch))
-    except* (ModelError, UsageError) as failed:
+    except* OnrecordError as failed:
         raise failed.exceptions[0] from None
     return list(chain.from_iterable(made))

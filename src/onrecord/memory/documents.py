@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -60,12 +60,7 @@ class Document(_Texted, frozen=True, kw_only=True, omit_defaults=True):
 
     def heading_at(self, place: int) -> str:
         """The headings that this place stands under, the outermost first: ``Refunds > Deadlines``."""
-        over: list[Heading] = []
-        for heading in self.headings[: bisect_right(self.headings, place, key=lambda h: h.start)]:
-            while over and over[-1].level >= heading.level:
-                over.pop()
-            over.append(heading)
-        return " > ".join(heading.text for heading in over)
+        return next(_headings_over(self.headings, (place,)))
 
 
 class Passage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -96,10 +91,26 @@ def document_id(name: str) -> str:
 
 def passages_of(document: Document, spans: Sequence[tuple[int, int]]) -> list[Passage]:
     """The passages at these places, with what is known about them."""
+    over = _headings_over(document.headings, [start for start, _ in spans])
     return [
         Passage(
             id=f"{document.id}#{number}", document=document.id, text=document.text[start:stop], start=start, stop=stop,
-            title=document.title, url=document.url, heading=document.heading_at(start), page=document.page_at(start),
+            title=document.title, url=document.url, heading=heading, page=document.page_at(start),
         )
-        for number, (start, stop) in enumerate(spans, start=1)
+        for number, ((start, stop), heading) in enumerate(zip(spans, over, strict=True), start=1)
     ]  # fmt: skip
+
+
+def _headings_over(headings: Sequence[Heading], places: Iterable[int]) -> Iterator[str]:
+    """The headings over each of these places. Places in order cost one walk over all headings together."""
+    over, at, last = list[Heading](), 0, 0
+    for place in places:
+        if place < last:
+            over, at = [], 0
+        while at < len(headings) and headings[at].start <= place:
+            while over and over[-1].level >= headings[at].level:
+                over.pop()
+            over.append(headings[at])
+            at += 1
+        last = place
+        yield " > ".join(heading.text for heading in over)

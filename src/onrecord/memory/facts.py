@@ -38,9 +38,10 @@ LONGEST = 400
 LONGEST_LABEL = 60
 """Characters of what a fact is about."""
 
+_VALUE = r"(?P<value>[^\s.,;!?][^\n.,;!?]{0,79}?)"
 _END = r"(?=[.,;!?\n]|\s+(?:and|but|e|mas|y|pero)\b|$)"
 _PATTERNS: tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (about, re.compile(rf"\b{words}\s+(?P<value>[^\n.,;!?]{{1,80}}?){_END}", re.IGNORECASE), tuple(parts.split()))
+    (about, re.compile(rf"\b{words}\s+{_VALUE}{_END}", re.IGNORECASE), tuple(parts.split()))
     for about, words, parts in (
         (
             "name", r"(?:my name is|call me(?=\s+(?-i:[^a-z\s]))|meu nome é|me chamo|mi nombre es|me llamo)",
@@ -52,13 +53,16 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...] = tuple(
         ("preference", r"(?:i prefer|prefiro|prefiero)", "prefer prefiro prefiero"),
     )
 )  # fmt: skip
-"""What a fact is about, its phrases, and words of which an ASCII text must have one: few texts have any."""
+"""What a fact is about, its phrases, and words of which an ASCII text must have one: few texts have any.
+
+A value begins with no blank: else a long run of them is tried at each of its places.
+"""
 
 _ASKING = frozenset("do did should would could can if que qual o qué cuál dónde onde".split())
 """Words behind which somebody asks, or supposes."""
 
 _REMEMBER = re.compile(
-    r"\b(?:remember that|lembre que|recuerda que)\s+(?P<value>[^\n]{1,200}?)(?=[.!?\n]|$)", re.IGNORECASE
+    r"\b(?:remember that|lembre que|recuerda que)\s+(?P<value>\S[^\n]{0,199}?)(?=[.!?\n]|$)", re.IGNORECASE
 )
 _REMEMBERED = ("remember", "lembre", "recuerda")
 

@@ -11,8 +11,11 @@ FRAMES = ("source", "memory", "recalled", "instruction", "context", "system", "d
 """Tags that this library or a model could take for the edge of something."""
 
 # Also in other widths, and with blanks inside that nobody sees.
-_GAP = r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
-_edge = re.compile(rf"[<\uff1c\ufe64](?={_GAP}/?{_GAP}(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
+_GAP = (
+    r"[\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]*"
+)
+_edge = re.compile(rf"[<\uff1c\ufe64](?={_GAP}(?:/{_GAP})?(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
 # What tokenizers of models take for the start of a message, such as <|im_start|> and [INST].
 _control = re.compile("<(?=[|\uff5c])|\\[(?=/?INST\\])")
 _blank = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")

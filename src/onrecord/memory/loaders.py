@@ -24,7 +24,7 @@ LARGEST = 25 << 20
 Loader: TypeAlias = Callable[[bytes, str], Document]
 """Makes a document of a file's bytes and the id that it shall have. DocumentInvalid for what is none."""
 
-_heading = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.+?)[ \t#]*$")
+_heading = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.+)$")
 _fence = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _under = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
 
@@ -146,7 +146,8 @@ def _headings(text: str) -> Iterator[Heading]:
         elif opened:
             fence = opened.group(1)
         elif found := _heading.match(line[:400]):
-            yield Heading(at, len(found.group(1)), found.group(2).strip())
+            words = found.group(2)
+            yield Heading(at, len(found.group(1)), (words.rstrip(" \t#") or words[0]).strip())
         elif before.strip() and (under := _under.match(line[:200])):
             yield Heading(at - len(before) - 1, 1 if under.group(1)[0] == "=" else 2, before.strip())
         before = line if not fence and not opened and not _heading.match(line[:400]) and len(line) <= 400 else ""

@@ -19,7 +19,8 @@ def matrix_of(vectors: Sequence[Sequence[float]]) -> Any:
     """Vectors as rows of length 1. UsageError for vectors of several lengths, or with numbers that are none."""
     numpy = numpy_for_vectors()
     try:
-        matrix = numpy.asarray(vectors, dtype=numpy.float32)
+        with numpy.errstate(over="ignore"):  # what is too large becomes infinite, and is told below
+            matrix = numpy.asarray(vectors, dtype=numpy.float32)
     except (ValueError, TypeError):
         matrix = numpy.zeros(0, dtype=numpy.float32)
     if matrix.ndim != 2 or not matrix.shape[1] or not numpy.isfinite(matrix).all():

@@ -20,7 +20,7 @@ Severity = Literal["error", "warning"]
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every vendor takes as the name of a tool."""
 
-MENTIONED = re.compile(r"`([A-Za-z_][A-Za-z0-9_-]*)(\(\)?)?[^`]*`")
+MENTIONED = re.compile(r"`([A-Za-z_][A-Za-z0-9_-]*+)(\(\)?)?[^`]*+`")
 
 
 class Finding(Struct, frozen=True, kw_only=True):

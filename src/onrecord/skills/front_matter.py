@@ -25,7 +25,7 @@ _BLOCK = re.compile(r"([|>])(-?)$")
 _QUOTED = {'"': r'"((?:[^"\\]|\\["\\/nt])*)"', "'": r"'((?:[^']|'')*)'"}
 _WORD = r"[A-Za-z0-9_./(][A-Za-z0-9_./()*+~=$ -]*(?::[A-Za-z0-9_./()*+~=$-]+ *)*"
 _ITEM = re.compile("|".join([*_QUOTED.values(), _WORD]))
-_LISTED = re.compile(rf"\[\s*((?:(?:{_ITEM.pattern})\s*(?:,\s*(?:{_ITEM.pattern})\s*)*)?)\](?:\s+#.*|\s*)$")
+_LIST_END = re.compile(r"\](?:\s+#.*|\s*)$")
 _BREAKS = frozenset("\x7f\x85\u2028\u2029\ufeff")  # YAML takes them for line ends, or not at all
 _SPECIAL = set("&*!|>%@`{}[]?,#'\"")
 
@@ -141,11 +141,17 @@ class _Lines:
 
     def listed(self, said: str) -> list[str]:
         """A list on its line: plain words without signs of YAML's own, and quoted ones."""
-        match = _LISTED.match(said)
-        if match is None:
+        # Item by item: one expression for all of it would try every way to share out the blanks between them.
+        texts, at = list[str](), _behind_blanks(said, 1)
+        more = said[at : at + 1] != "]"
+        while more and (found := _ITEM.match(said, at)) is not None:
+            texts.append(found[0].strip())
+            at = _behind_blanks(said, found.end())
+            if more := said[at : at + 1] == ",":
+                at = _behind_blanks(said, at + 1)
+        if more or _LIST_END.match(said, at) is None:
             raise self.broken("a list on one line holds words and quoted texts, and ends there: [one, 'two']")
         self.at += 1
-        texts = [found[0].strip() for found in _ITEM.finditer(match[1])]
         return [unquoted(text) if text[0] in "\"'" else text for text in texts]
 
     def none(self) -> str:
@@ -213,6 +219,12 @@ class _Lines:
         return body + "\n" if body and ends else body
 
 
+def _behind_blanks(said: str, at: int) -> int:
+    while said[at : at + 1].isspace():
+        at += 1
+    return at
+
+
 def unquoted(said: str) -> str:
     """What a quoted text says."""
     inside = said[1:-1]
@@ -223,7 +235,7 @@ def unquoted(said: str) -> str:
 
 
 def _uncommented(said: str) -> str:
-    return re.split(r"\s+#", said, maxsplit=1)[0].rstrip()
+    return re.split(r"\s#", said, maxsplit=1)[0].rstrip()
 
 
 def _folded(lines: list[str]) -> str:

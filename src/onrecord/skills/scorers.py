@@ -100,8 +100,13 @@ class BySimilarity:
     async def score(self, turn: Turn, message: str, candidates: Sequence[Candidate], /) -> Mapping[str, float]:
         texts = {c.skill: (c.about, *c.examples) for c in candidates}
         missing = list(dict.fromkeys(t for many in texts.values() for t in many if t not in self._known))
-        (asked, *made) = await self.embed([message, *missing])
-        self._known.update(zip(missing, made, strict=True))
+        made = list(await self.embed([message, *missing]))
+        sizes = {len(vector) for vector in (*made, *self._known.values())}
+        if len(made) != len(missing) + 1 or len(sizes) != 1 or not all(math.isfinite(sum(one)) for one in made):
+            self._known.clear()  # which of them are wrong is not known: all are made anew
+            raise ValueError("a text was given no vector, one of another length, or one of no numbers")
+        asked = made[0]
+        self._known.update(zip(missing, made[1:], strict=True))
         return {skill: max(_angle(asked, self._known[text]) for text in many) for skill, many in texts.items()}
 
 

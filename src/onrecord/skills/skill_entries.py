@@ -128,6 +128,11 @@ class TurnRouted(Body, frozen=True, gc=False, kw_only=True, tag="skill.turn_rout
     decider_failed: str = ""
     step: int = 1
 
+    @property
+    def stands(self) -> str:
+        """Where the graph stands then: where the turn leads, else where it was."""
+        return self.to or self.source
+
 
 class SkillClassified(Body, frozen=True, gc=False, kw_only=True, tag="skill.classified"):
     """A classifier was asked where a turn begins: its own pick, what it cost, and how long it took (0: unknown)."""

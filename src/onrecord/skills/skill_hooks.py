@@ -189,7 +189,9 @@ class SkillHooks:
     def _routed(self, graph: GraphPlan, cursor: str, menu: str, hidden: frozenset[str]) -> str:
         reach = tuple(id for id in graph.reachable(cursor) if id not in hidden)
         loose = [skill for id, skill in graph.loose.items() if id not in hidden]
-        others = [id for id in graph.nodes if id not in reach and id not in hidden]
+        # Asking for the one in use is staying, but in a tree, which has no place to stay at.
+        known = hidden.union(reach, () if graph.tree is not None else (cursor,))
+        others = [id for id in graph.nodes if id not in known]
         can = [*(self.skills[id] for id in reach), *loose]
         return skill_tools.routed_text(can, others, menu, some_hidden=bool(hidden))
 

@@ -151,7 +151,7 @@ def _routing(state: SkillState, body: Body) -> SkillState:
     if isinstance(body, SkillRejected):
         return replace(state, refusals=state.refusals + 1)
     if isinstance(body, TurnRouted):
-        tenure = body.to if body.step > 1 else state.tenure  # a procedure goes on where the turn before left it
+        tenure = body.stands if body.step > 1 else state.tenure  # a procedure goes on where the turn before left it
         return replace(state, routed=body, cursor=state.cursor or body.source, tenure=tenure, step=body.step)
     if isinstance(body, SkillEscalated):
         return replace(state, escalated=True)

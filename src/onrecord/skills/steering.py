@@ -22,6 +22,7 @@ from onrecord.skills.skill_entries import (
     TurnRouted,
 )
 from onrecord.skills.skill_state import CURSOR, Place, SkillFold, SkillState
+from onrecord.skills.turn_start import STAY
 from onrecord.turn.moments import Rank
 from onrecord.turn.turn import Turn
 
@@ -49,11 +50,15 @@ class Steering:
             turn.note(replace(routed, step=self._step(routed, place)))
 
     def _step(self, routed: TurnRouted, place: Place) -> int:
-        """Where a procedure of an earlier turn goes on. One that is done begins again where a rule leads to it."""
-        if not place.skill or routed.to != place.skill:
+        """Where a procedure of an earlier turn goes on, if the turn stays there or leads there.
+
+        One that is done begins again where it is led to; to stay, beside a menu say, begins nothing.
+        """
+        if not place.skill or routed.stands != place.skill:
             return 1
+        stays = not routed.to or routed.by == "continuity" or routed.picked == STAY
         is_done = place.step > len(self.graph.nodes[place.skill].steps or ())
-        return 1 if is_done and routed.by != "continuity" else place.step
+        return 1 if is_done and not stays else place.step
 
     def first(self, turn: Turn, message: str) -> Hop:
         """The hop of a turn's first request."""

@@ -22,14 +22,15 @@ from onrecord.skills.skill_entries import ScoreRow, TurnRouted
 from onrecord.turn.contained import ends_take
 from onrecord.turn.turn import Turn
 
-__all__ = ("RESERVED", "Closeness", "TurnStart")
+__all__ = ("RESERVED", "STAY", "Closeness", "TurnStart")
 
 log = logging.getLogger("onrecord.skills")
 
 SCORING_S = 30.0
 """How long a turn waits for a scorer that does not say so itself (``within_s``)."""
 
-STAY, NONE = "stay", "none"
+STAY = "stay"
+NONE = "none"
 RESERVED = frozenset({STAY, NONE})
 """What a decider may say besides the skills of a menu."""
 

@@ -36,6 +36,9 @@ __all__ = ("SHELF_ID", "SqliteShelf")
 MOST_READ = 2000
 """Texts that a search in a sealed shelf reads, the newest first: it has no index to ask."""
 
+MOST_MATCHED = 2000
+"""Texts that a search ranks: those that have its rarest words, or the newest that have one of the others."""
+
 MOST_COMPARED = 10_000
 """Vectors that a search compares, the newest first."""
 
@@ -62,6 +65,7 @@ class SqliteShelf:
     def __init__(self, path: str | os.PathLike[str], *, cipher: Cipher | None = None) -> None:
         codec = CellCodec(absolute_path(path, instead=SHELF_FILE.instead), cipher)
         self._file, self._cells = SqliteFile(codec, "normal", SHELF_FILE.open), _Cells(codec)
+        self._unswept = False  # whether the file may hold something of what was deleted for good
 
     async def put(
         self, space: Space, kept: Sequence[Kept], /, *, drop: Sequence[str] = (), vectors: Mapping[str, Vector] = {}
@@ -95,17 +99,21 @@ class SqliteShelf:
     async def expire(self, before: datetime, of: Space | str, /) -> int:
         """See `Shelf.expire`. For a memory's name the file is rewritten as by `forget`, which raises the same."""
         gone = await self._file.run(partial(self._cells.expire, before, of))
-        return await self._swept(gone) if gone and isinstance(of, str) else gone
+        return await self._swept(gone) if (gone or self._unswept) and isinstance(of, str) else gone
 
     async def _swept(self, gone: int) -> int:
+        self._unswept = self._unswept or gone > 0  # also where what follows is cancelled
         remains = await self._file.run(partial(sweep, limit=SWEPT_AT_ONCE))
-        if gone and remains:
+        if self._unswept and remains:
             raise unswept(self._file.path, SWEPT_AT_ONCE)
+        self._unswept = False
         return gone
 
     async def sweep(self) -> bool:
         """Rewrites the file, however large, without anything that was deleted in it; whether that was possible now."""
-        return not await self._file.run(partial(sweep, limit=None))
+        remains = await self._file.run(partial(sweep, limit=None))
+        self._unswept = self._unswept and bool(remains)
+        return not remains
 
     async def close(self) -> None:
         await self._file.close()
@@ -151,12 +159,30 @@ class _Reading:
     def _matching(
         self, space: Space, kind: KeptKind, asked: list[str], limit: int, apart: Shown, connection: sqlite3.Connection
     ) -> list[Found]:
-        match = " OR ".join(f'"{word}"' for word in _indexed(_named(space), kind, asked))
+        """Words that are in very many texts are looked for in the newest of them alone, and only where others find
+        too few: each text that matches costs the time to rank it.
+        """
+        rare, common = _apart(_indexed(_named(space), kind, asked), connection)
+        found = self._ranked(space, kind, rare, 0, limit, apart, connection) if rare else []
+        if common and len(found) < limit:
+            sql = f"select n from kept k where {_IN} and kind=? order by n desc limit 1 offset ?"  # noqa: S608 - our own text
+            oldest = connection.execute(sql, (*_named(space), kind, MOST_MATCHED)).fetchone()
+            since, held = oldest[0] if oldest is not None else 0, {one.kept.n for one in found}
+            more = self._ranked(space, kind, common, since, limit, apart, connection)
+            found += [one for one in more if one.kept.n not in held]
+        return found[:limit]
+
+    def _ranked(
+        self, space: Space, kind: KeptKind, words: Sequence[str], since: int, limit: int, apart: Shown,
+        connection: sqlite3.Connection,
+    ) -> list[Found]:  # fmt: skip
+        """The texts above a number that have one of these words."""
         but, shown = _but(apart)
         sql = f"""select k.n, k.body, bm25(words) from words join kept k on k.n=words.rowid
-            where words match ? and k.kind=? and {_IN}{but}
+            where words match ? and words.rowid>? and k.kind=? and {_IN}{but}
             order by bm25(words), k.n desc limit ?"""  # noqa: S608 - our own text; words are letters and digits
-        rows = connection.execute(sql, (match, kind, *_named(space), *shown, limit)).fetchall()
+        given = (_any_of(words), since, kind, *_named(space), *shown, limit)
+        rows = connection.execute(sql, given).fetchall()
         return [Found(self._read(space, n, body), -score) for n, body, score in rows]
 
     def _read_through(
@@ -314,3 +340,20 @@ def _indexed(named: Sequence[str], kind: str, words: Iterable[str]) -> Iterator[
     """
     mine = f"x{digest(canonical([*named, kind]))[:12]}"
     return (mine + word for word in words)
+
+
+def _apart(words: Iterable[str], connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
+    """The rarest words, which together match no more than `MOST_MATCHED` texts, and the others."""
+    sql = "select count(*) from (select 1 from words where words match ? limit ?)"
+    left, counts = MOST_MATCHED, dict[str, int]()
+    for word in words:
+        (counts[word],) = connection.execute(sql, (_any_of((word,)), MOST_MATCHED // 4 + 1)).fetchone()
+    rare, common = list[str](), list[str]()
+    for word in sorted(counts, key=counts.__getitem__):
+        left -= counts[word]
+        (rare if left >= 0 and counts[word] <= MOST_MATCHED // 4 else common).append(word)
+    return rare, common
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return " OR ".join(f'"{word}"' for word in words)

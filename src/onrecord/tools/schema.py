@@ -17,7 +17,8 @@ __all__ = ("decoded_answer", "output_schema")
 
 VALUE = "value"
 
-_fenced = re.compile(r"```\w*\s*\n(.*?)\n?\s*```", re.DOTALL).fullmatch
+_FENCE = "```"
+_opening = re.compile(rf"{_FENCE}\w*+[^\S\n]*+\n").match
 
 _BEGINS = frozenset('{["-0123456789')
 """How JSON begins, but for true, false and null, of whose misspellings a decoder says little."""
@@ -73,8 +74,9 @@ def _converter(form: Form, whole: Mapping[str, Json], *, wrapped: bool) -> Conve
 def decoded_answer(text: str) -> Json:
     """The JSON of an answer, out of its code fence if it stands in one. OutputInvalid says why it is none."""
     stripped = text.strip()
-    if fenced := _fenced(stripped):
-        stripped = fenced[1]
+    opened = _opening(stripped)
+    if opened is not None and stripped.endswith(_FENCE, opened.end()):
+        stripped = stripped[opened.end() : -len(_FENCE)].strip()
     try:
         return loads(stripped)
     except ValueError as error:

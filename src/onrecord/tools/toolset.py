@@ -53,7 +53,9 @@ class Toolset(Protocol):
     """A source of tools: a server, a tenant's catalogue. Consulted before each round, so it should answer quickly."""
 
     async def tools(self, ctx: OfferContext, /) -> Sequence[Tool]:
-        """The tools offered in this round. What it raises ends the turn as a failed feature."""
+        """The tools of this round: no other of its tools may be called in it. What it raises ends the turn as a failed
+        feature.
+        """
         ...
 
 
@@ -105,8 +107,9 @@ class StaticTools:
 def gated(inner: Toolset | Sequence[Tool], only_if: Callable[[str, OfferContext], bool]) -> Toolset:
     """The tools of ``inner`` for which ``only_if(id, ctx)`` holds in a round; asked anew each round.
 
-    This decides what the model is offered. What may run is a permission rule's business. ToolInvalid for an async
-    ``only_if``; whatever raises, or has to be awaited, ends the turn as a failed feature.
+    What it does not let through in a round is neither offered nor run there. Registered tools are a permission rule's
+    business. ToolInvalid for an async ``only_if``; whatever raises, or has to be awaited, ends the turn as a failed
+    feature.
     """
     check_condition(only_if, "only_if of gated", error=ToolInvalid)
     return _Gated(_as_toolset(inner), only_if)

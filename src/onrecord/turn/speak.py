@@ -40,8 +40,8 @@ class _Speaking:
     """One speak verb while it runs."""
 
     __slots__ = (
-        "asked", "batch", "brief", "carries", "count", "limit", "offers", "own", "pieces", "read", "said", "shape",
-        "steps", "tools", "turn", "usage", "value", "wrapping",
+        "asked", "batch", "brief", "carries", "consulted", "count", "limit", "offers", "own", "pieces", "read", "said",
+        "shape", "steps", "tools", "turn", "usage", "value", "wrapping",
     )  # fmt: skip
 
     def __init__(self, turn: Turn, brief: Brief) -> None:
@@ -54,6 +54,7 @@ class _Speaking:
         self.pieces: tuple[Piece, ...] = arranged((*base, *brief.pieces)) if brief.pieces else base
         self.shape: Shape[Any] | None = brief.shape
         self.batch = Batch(verb=brief.key, tools={}, scope=brief.scope, data={})
+        self.consulted: tuple[str, ...] = ()  # ids of what toolsets offered last
         self.permit(self.offers)
         self.own = 0
         self.carries = turn.admitted if brief.carries_input else None
@@ -68,8 +69,19 @@ class _Speaking:
         self.said = ""
 
     def permit(self, offers: tuple[Offer, ...]) -> None:
-        """Whatever was offered in this turn may be called; narrowing only hides."""
+        """Whatever the agent has, and features offered in this turn, may be called; narrowing only hides."""
         self.batch.tools.update(tools_of(offers) or {})
+
+    async def consult(self, number: int) -> tuple[Offer, ...]:
+        """What there is in a round, toolsets asked anew. What they offered before and do not now may not be called."""
+        if not self.turn.plan.toolsets:
+            return self.offers
+        offers = await offered(self.turn, self.offers, number, allowed=self.tools)
+        for id in self.consulted:
+            self.batch.tools.pop(id, None)
+        self.consulted = tuple(offer.tool.id for offer in offers[len(self.offers) :])
+        self.permit(offers)
+        return offers
 
     def recall(self, pending: Pending) -> None:
         """What the recorded rounds of a paused verb count for: rounds, their values, revisions asked for."""
@@ -197,8 +209,7 @@ async def _conclude_waiting(speaking: _Speaking) -> bool:
 async def _permit_again(speaking: _Speaking) -> None:
     """What the paused rounds were offered. Request hooks are asked again where only they can know a tool that waits."""
     turn = speaking.turn
-    offers = await offered(turn, speaking.offers, speaking.count, allowed=speaking.tools)
-    speaking.permit(offers)
+    offers = await speaking.consult(max(speaking.count - 1, 0))  # as the round that waits was told it
     waiting = turn.working.open
     if waiting is None or all(c.name in speaking.batch.tools for c in waiting.calls if c.status == "asked"):
         return
@@ -231,10 +242,7 @@ async def _one_round(speaking: _Speaking) -> Heard | None:
     where, rid = f"main/r{number}", f"{turn.id}/{brief.key}/r{number}"
     offers: tuple[Offer, ...] = ()
     if not speaking.wrapping or turn.model.card.needs_tools_with_calls:
-        offers = speaking.offers
-        if turn.plan.toolsets and speaking.limit:
-            offers = await offered(turn, offers, speaking.count, allowed=speaking.tools)
-            speaking.permit(offers)
+        offers = await speaking.consult(speaking.count) if speaking.limit else ()
     pieces = with_conditional(turn, speaking.pieces, speaking.count + 1, 0 if speaking.wrapping else speaking.limit)
     if speaking.wrapping and speaking.offering:
         pieces = (*pieces, WRAP_UP)
@@ -315,7 +323,7 @@ def _is_final(speaking: _Speaking, settled: Round) -> bool:
         return True
     pending = any(c.status == "asked" for c in settled.calls)
     stopped = speaking.turn.stopped
-    if not pending or speaking.wrapping or not speaking.batch.tools:
+    if not pending or speaking.wrapping or not speaking.offering:
         return True
     return stopped is not None and not stopped.wrap_up
 
@@ -323,7 +331,7 @@ def _is_final(speaking: _Speaking, settled: Round) -> bool:
 def _why_final(speaking: _Speaking) -> str:
     if speaking.turn.stopped is not None:
         return "the turn was stopped before this call"
-    return "no tools may be called here" if not speaking.batch.tools else "the budget for actions was used up"
+    return "no tools may be called here" if not speaking.offering else "the budget for actions was used up"
 
 
 async def _conclude(speaking: _Speaking, heard: Heard) -> bool:

@@ -75,6 +75,7 @@ def anthropic_card(
         thinking=thinking or _thinking(claude, version),
         least_thinking=1024,
         structured=structured,
+        # Claude itself has taken calls without definitions since 2025-02-27; other servers of this protocol may not.
         needs_tools_with_calls=True,
         cache_marks=True,
         about="A model of Anthropic's, over its Messages service."
