@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Answered, Input, Said
+from onrecord.conversation.messages import UserMessage
 from onrecord.errors import TurnError, UsageError
 from onrecord.models.chunks import CallChunk
 from onrecord.models.request import Request
@@ -149,6 +150,10 @@ class Life:
 @settings(max_examples=40, deadline=None)
 @given(script=replies, steps=steps)
 @example(
+    script=[[CallChunk(wire_id="", name="pay", raw_args='{"amount":200}')], ["4111-1111"]],
+    steps=[("say", "Fine."), ("say", "Fine."), ("answer", "yes")],
+)
+@example(
     script=[[fitting_call] for fitting_call in (CallChunk(wire_id="", name="pay", raw_args='{"amount":200}'),) * 2],
     steps=[("say", "Fine."), ("restart", ""), ("answer", "twice"), ("answer", "yes")],
 )
@@ -182,7 +187,9 @@ async def _live(script: list[list[Any]], steps: list[tuple[str, str]]) -> None:
         assert ran.count("pay") == life.approved
         shown = everything(play.requests)
         assert "guarantee" not in play.streamed
-        assert "4111" not in str([r.conversation.units[r.own - 1] for r in play.requests])
+        # A turn that was answered behind another one begins after what a model said: that nobody masks.
+        began = [r.conversation.units[r.own - 1] for r in play.requests]
+        assert "4111" not in str([unit for unit in began if isinstance(unit, UserMessage)])
         assert "s3cr3t" not in shown + play.streamed + str(play.watched)
         assert "about zebras. token=abc123" not in shown  # the model may say so, the tool may not
         assert "zebra" not in str([entry.body for entry in play.watched]).lower()

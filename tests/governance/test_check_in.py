@@ -130,6 +130,22 @@ async def test_arguments_are_checked_before_a_person_is_asked() -> None:
     assert (await turn(denied)).status == "answered"
 
 
+async def test_a_predicate_cannot_change_what_the_person_is_shown() -> None:
+    """They see the arguments that will run, whatever is done to a copy of them."""
+    ran: list[Any] = []
+
+    def forges(args: Any, turn: Turn) -> bool:
+        args["euros"] = 1
+        return True
+
+    agent = Agent(ScriptedModel([call("pay", euros=8)], "Done."), tools=[paying(NeedsCheckIn(forges), ran)])
+    paused = await turn(agent)
+    detail: Any = open_question(paused).detail
+    assert detail["will_do"]["args"] == {"euros": "8"}
+    await answered(agent, paused, approved=True)
+    assert ran == [8]
+
+
 async def test_the_evidence_shows_where_a_call_comes_from() -> None:
     """What it does, what was read, which of that speaks of the same things, and what ran."""
     ran: list[Any] = []

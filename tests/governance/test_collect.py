@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -335,3 +336,17 @@ async def test_what_was_collected_is_on_the_record_of_the_pause_and_nowhere_else
     (body,) = bodies(first, TurnPaused)
     assert body.pending.question.partial
     assert body.pending.question.detail is not None
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+async def test_a_number_that_json_cannot_hold_is_no_answer(odd: float) -> None:
+    """It would be stored as null: it is refused while the question is open, and not when its turn is taken."""
+    runs: list[str] = []
+    agent = Agent(
+        ScriptedModel([call("trip")], "Done."), tools=[collecting(runs, AskField("n", schema={"type": "number"}))]
+    )
+    paused = await turn(agent)
+    with pytest.raises(UsageError, match="expected number") as refused:
+        await answered(agent, paused, value={"n": odd})
+    assert refused.value.code == "answer-invalid"
+    assert (await answered(agent, paused, value={"n": 1.5})).text == "Done."

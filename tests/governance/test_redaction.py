@@ -217,8 +217,9 @@ async def test_json_in_a_text_has_names_too() -> None:
     redaction = Redaction(names=["card"], patterns=["x"])
     texts: Mapping[str, str] = {
         '{"card":"1","b":[{"card":2}]}': '{"card":"[redacted]","b":[{"card":"[redacted]"}]}',
-        "{card: 1x}": "{card: 1[redacted]}",
+        "{cards: 1x}": "{cards: 1[redacted]}",
         '{"b":1}': '{"b":1}',
+        '{"a":"x","a":"y","b":"\\n"}': '{"a":"[redacted]","a":"y","b":"\\n"}',
     }
     for text, left in texts.items():
         result, _ = await acted(said=text)
@@ -251,6 +252,8 @@ async def test_what_cannot_be_redacted_is_shown_to_nobody() -> None:
         ({"patterns": ["("]}, "no regular expression"),
         ({"patterns": "a"}, "take several"),
         ({"names": "a"}, "take several"),
+        ({"names": ["a", "\u200b"]}, "no letters"),
+        ({"patterns": [re.compile(b"a")]}, "about bytes"),
     ],
 )
 def test_a_redaction_that_does_nothing_is_refused(given: dict[str, Any], problem: str) -> None:

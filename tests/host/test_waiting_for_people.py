@@ -234,3 +234,21 @@ async def test_a_handler_cannot_answer_its_own_question() -> None:
 
     async with hosted(Agent(ScriptedModel(call("pay"), "Done."), tools=[Tool("pay", forges)])) as host:
         assert (await host.turn("s", "Go")).status == "paused"
+
+
+async def test_an_answer_that_was_set_aside_makes_way_for_the_next() -> None:
+    """A build without the asker cannot take it; answered again under the build that asked, the turn goes on."""
+    ran: list[str] = []
+    store = MemoryStore()
+    asks, other = paying(ran), Agent(ScriptedModel(), tools=[Tool("pay", keeping(ran, "pay", "paid"), "Pay.")])
+    async with hosted(asks, store=store) as host:
+        question = (await host.turn("s", "Pay")).question
+        assert question is not None
+    async with hosted(other, store=store) as host:
+        with pytest.raises(UsageError) as refused:
+            await host.answer("s", approved(question, by="Maria"), caller=BOSS)
+        assert refused.value.code == "asker-gone"
+        assert [row.dead for row in await store.rows("in")] == ["asker-gone"]
+    async with hosted(asks, store=store) as host:
+        assert (await host.answer("s", approved(question, by="Maria"), caller=BOSS)).text == "Done."
+        assert (ran, await store.rows("in")) == (["pay"], [])

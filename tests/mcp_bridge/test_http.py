@@ -15,6 +15,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.content import Image
 from onrecord.conversation.identity import Identity
 from onrecord.mcp_bridge import Http, Limits, McpTools
+from onrecord.mcp_bridge.transports import _events
 from onrecord.models.model import ModelCard
 from onrecord.prompt import Media
 from onrecord.session.session import Session
@@ -178,6 +179,53 @@ async def test_what_fails_in_a_call_fails_the_call(running: tuple[Seen, str], mo
         seen.status, seen.headers = 200, [(b"content-encoding", b"gzip"), (b"content-type", b"application/json")]
         result, model = await asked(tools, call("degrees", city="Faro"), "done")
         assert "a packed answer" in texts(model.requests[1])[0]
+
+
+EVENTS = (b"content-type", b"text/event-stream")
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "why"),
+    [
+        (200, [EVENTS], b"data: {token\n\n", "something that is no message"),
+        (200, [EVENTS], b"event: token\ndata: token\n\n", "the connection was lost"),
+        (200, [EVENTS], b"data: token" + b"x" * 200_000, "a message that is too large"),
+        (200, [(b"content-type", b"token/html")], b"token", "Unexpected content type"),
+        (307, [(b"location", b"http://127.0.0.1:9/token")], b"", "it answered with HTTP status 307"),
+    ],
+)
+async def test_what_a_server_says_in_the_place_of_an_answer_goes_into_no_log(
+    running: tuple[Seen, str], status: int, headers: Any, body: bytes, why: str,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Nor to the model: not in an event, a name of one, a type of content, or a way to elsewhere."""
+    monkeypatch.setattr("onrecord.mcp_bridge.reach.BACK_OFF_S", (0.0,))
+    seen, address = running
+    async with tools_at(address, limits=Limits(message=100_000)) as tools:
+        await asked(tools, "a")
+        seen.status, seen.headers, seen.body = status, headers, body
+        _, model = await asked(tools, call("degrees", city="Faro"), "done")
+        assert why in texts(model.requests[1])[0]
+        assert "token" not in texts(model.requests[1])[0] + caplog.text
+        seen.status = None
+        result, _ = await asked(tools, call("degrees", city="Faro"), "done")
+        assert results(result) == [("degrees", "returned")]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+async def test_events_are_read_however_they_are_cut(end: bytes) -> None:
+    """Each goes on as it came, those of other kinds do not, and the last one may lack its end."""
+    message = b'{"jsonrpc":"2.0","method":"m"}'
+    whole = [b"id: 1", b"data:", b"", b"event: message", b"data: {", b"data:" + message[1:], b"", b": still here", b""]
+    text = end.join([*whole, b"event: other", b"data: x", b"", b"data: " + message])
+
+    async def cut(size: int) -> AsyncIterator[bytes]:
+        for at in range(0, len(text), size):
+            yield text[at : at + size]
+
+    for size in (1, 2, 3, 7, len(text)):
+        got = b"".join([event async for event in _events(cut(size), 1_000) if isinstance(event, bytes)])
+        assert b"".join(got.split()) == b"".join((end.join([*whole, b"data: " + message])).split())
 
 
 async def test_an_address_where_nobody_listens(running: tuple[Seen, str]) -> None:

@@ -10,8 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from onrecord.agent import Agent
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Answered, Ask
 from onrecord.errors import ConfigurationError, StoreError, ToolInvalid
+from onrecord.governance import CheckIn, NeedsCheckIn
+from onrecord.jsonio import dumps
 from onrecord.prompt.artifact_entries import (
     ArtifactExpired,
     ArtifactMinted,
@@ -26,7 +29,7 @@ from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import StaticTools
 from tests.prompt.placing import DAY, LONG, ROWS, Spending, scope, ticket
 from tests.turn.acting import bodies, results, texts, tool, turn
-from tests.turn.pausing.asking import approve, open_question
+from tests.turn.pausing.asking import answered, approve, open_question
 
 pytestmark = pytest.mark.unit
 
@@ -247,3 +250,29 @@ async def test_a_ref_that_cannot_be_looked_up_is_refused_before_the_tool_runs() 
     assert told.startswith("Argument 'rows': what was stored under this ref cannot be read.")
     assert "somewhere" not in told
     assert (spending.got, bodies(result, ArtifactRefused)[0].reason) == ([], "artifact-damaged")
+
+
+@pytest.mark.parametrize(("ref", "told"), [("art_" + "0" * 24, ""), ("", "nothing is stored under this ref")])
+async def test_nobody_is_asked_about_a_ref_that_names_nothing(ref: str, told: str) -> None:
+    """The ref is looked up before a person is; what is gone once they have answered fails the call."""
+    spending = Spending(ref=ref)
+    count = replace(spending.count, traits=(*spending.count.traits, NeedsCheckIn()))
+    search = tool("search", lambda *_: ROWS)
+    agent = Agent(spending.model, tools=[search, count], features=[spending.artifacts, CheckIn()])
+    result = await turn(agent, session="s")
+    assert (result.status, spending.got) == ("paused" if told else "answered", [])
+    if told:
+        await spending.artifacts.store.forget(SessionKey("s"))
+        await answered(agent, result, approved=True)
+        assert texts(spending.model.requests[-1])[1] == dumps({"error": told}).decode()
+
+
+async def test_what_is_made_of_a_stored_result_says_so() -> None:
+    """So that it is let go with it."""
+    spending = Spending()
+    wide = replace(spending.count, handler=lambda *_: LONG)
+    agent = Agent(spending.model, tools=[tool("search", lambda *_: ROWS), wide], features=[spending.artifacts])
+    result = await turn(agent, session="s")
+    first, second = [body.ref for body in bodies(result, ArtifactMinted)]
+    kept = {held.ref: held.parents for held in await spending.artifacts.store.list(scope())}
+    assert kept == {first: (), second: (first,)}

@@ -120,6 +120,25 @@ async def test_what_is_young_outlives_what_is_old(desk: Desk) -> None:
         assert texts(spending.model.requests[-1])[-1] == "30 rows"
 
 
+async def test_what_another_turn_stored_outlives_a_message(desk: Desk) -> None:
+    """Erasing a message takes what its turn stored last; asked for once more, since nothing is left of it, all goes."""
+    script = [[call("search")], "done"]
+    async with desk.opened(*script, *script, lambda request: [call("count", rows=_newest(request))], "done") as (
+        host, spending,
+    ):  # fmt: skip
+        first = await host.turn("s", "hi")
+        second = await host.turn("s", "hi again")
+        assert first.session is not None
+        assert second.session is not None
+        ids = [message.id for message in second.session.conversation.messages]
+        erased = await host.erase("s", messages=[ids[0]], why="asked")
+        assert erased.turns == (first.entries[0].turn,)
+        await host.turn("s", "how many?")
+        assert texts(spending.model.requests[-1])[-1] == "30 rows"
+        await host.erase("s", messages=[ids[0]], why="asked again")
+        assert desk.left() == []
+
+
 def _newest(request: Any) -> str:
     return str(ticket(texts(request)[-1])["ref"])
 

@@ -13,7 +13,7 @@ from onrecord.conversation.messages import ToolCall
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
 from onrecord.governance.evidence import Scorer, minimal_evidence, standard_evidence
-from onrecord.jsonio import Json, is_json
+from onrecord.jsonio import Json, is_json, own
 from onrecord.tools.tool import Tool
 from onrecord.tools.traits import traits_of
 from onrecord.turn.agent_spec import AgentSpec
@@ -100,7 +100,7 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
         if tool is None:
             return ALLOW
         for trait in traits_of((tool,), NeedsCheckIn):
-            if await trait.trips(turn, call.args):
+            if await trait.trips(turn, own(call.args)):  # it may change what it gets
                 text = trait.question or f"Run {call.name}?"
                 detail = self._shown(turn, tool, call)
                 if trait.screen:

@@ -44,6 +44,15 @@ class RedactedWords:
     def _put(self, _: re.Match[str]) -> str:
         return self._word  # as it is: in a template of `re` its backslashes would mean something
 
-    def _put_behind(self, found: re.Match[str]) -> str:
-        quote = found[1].lstrip()[:1]
-        return f"{found[1]}{quote}{self._word}{quote}" if quote in ("'", '"') else f"{found[1]}{self._word}"
+    def _put_behind(self, before: str) -> str:
+        quote = _quote(before)
+        return f"{before}{quote}{self._word}{quote}"
+
+
+def _quote(before: str) -> str:
+    """The quote of a name, as the text writes it, where the name is closed by it before its value."""
+    found = _QUOTES.match(before)
+    return found[0] if found and found[0] in before[found.end() :] else ""
+
+
+_QUOTES = re.compile(r"""\\*["']""")

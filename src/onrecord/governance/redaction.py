@@ -20,6 +20,7 @@ from onrecord.conversation.messages import Message
 from onrecord.conversation.outgoing import Wake
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError
+from onrecord.governance.named_values import folded
 from onrecord.governance.redacted_words import RedactedWords
 from onrecord.governance.worded_fields import worded_fields
 from onrecord.jsonio import UNREADABLE, Json, loads, writable
@@ -136,10 +137,11 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
     ``patterns`` are regular expressions (or compiled ones): whatever matches in a text becomes ``word``, and so does
     what matches in numbers and names of JSON, such as an address that something is listed under. ``names`` are names of
     JSON members (``"card"``) whose values become ``word``, wherever they stand: in arguments, results, data, payloads,
-    and in texts that write them as code, forms, headers or XML do. ``texts=False`` takes out every text of people,
-    models and tools, and leaves structure, names and counts. ``media=False`` (the default) leaves pictures, sounds and
-    files without their bytes. The texts that verdicts keep never leave, whatever is set here. Ids and names that code
-    gave stay, so that entries fit together.
+    and in texts that write them as code, commands, forms, headers, YAML or XML do; a name is the same in any case, and
+    however its accents are written. ``texts=False`` takes out every text of people, models and tools, and leaves
+    structure, names and counts. ``media=False`` (the default) leaves pictures, sounds and files without their bytes.
+    The texts that verdicts keep never leave, whatever is set here. Ids and names that code gave stay, so that entries
+    fit together.
 
     As a feature it stands before every watcher of the agent. It can be called with an entry, for exports:
     ``codec.lines(map(redaction, entries))``. What it cannot redact is not shown. ConfigurationError for what takes
@@ -166,8 +168,12 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
                 f"a pattern of Redaction is no regular expression: {error}",
                 hint=r"it is read by Python's re, where a character such as '(' is written '\(' to stand for itself",
             ) from None
+        if any(isinstance(one.pattern, bytes) for one in compiled):
+            raise ConfigurationError("a pattern of Redaction is about bytes", hint="write it without b: texts are read")
         force_setattr(self, "patterns", tuple(compiled))
-        force_setattr(self, "names", frozenset(name.casefold() for name in self.names))
+        force_setattr(self, "names", frozenset(folded(name) for name in self.names))
+        if any(not name.strip() for name in self.names):
+            raise ConfigurationError("a name of Redaction has no letters", hint='names=["card"]')
 
     @property
     def name(self) -> str:
@@ -217,9 +223,7 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
         """A manifest, whose names are those of code at every depth."""
         if not isinstance(value, Mapping):
             return self._walked(value)
-        new = {
-            name: self.word if name.casefold() in self.names else self._declared(held) for name, held in value.items()
-        }
+        new = {name: self.word if folded(name) in self.names else self._declared(held) for name, held in value.items()}
         return value if all(new[name] is held for name, held in value.items()) else new
 
     def _walked(self, value: Any) -> Any:
@@ -243,16 +247,22 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
     def _text_of(self, text: str) -> str:
         """A text, or JSON in a text, whose members may have to go by their names, and whose words may be escaped."""
         plain = text
-        if text.lstrip()[:1] in ("{", "[", '"') and ("\\" in text or any(n in text.casefold() for n in self.names)):
+        if text.lstrip()[:1] in ("{", "[", '"') and ("\\" in text or self._names_any(text)):
             try:
                 held = loads(text.encode())
             except UNREADABLE:  # not JSON, or JSON that was cut short: then the names still stand before their values
                 plain = _unescaped(text)
             else:
                 new = self._walked(held)
-                return text if new is held else _encode(new).decode()
+                # The text itself, too: a pattern may speak of a name and its value, and of two members of one name
+                # only the last was read.
+                return self._words.text(text if new is held else _encode(new).decode())
         left = self._words.prose(plain)
         return text if left == plain else left
+
+    def _names_any(self, text: str) -> bool:
+        looked = folded(text) if self.names else ""
+        return any(name in looked for name in self.names)
 
     def _history(self, body: HistoryChanged) -> HistoryChanged:
         """A change of history, whose value is JSON of a type that its op says."""
@@ -294,7 +304,7 @@ class Redaction(Struct, frozen=True, kw_only=True, dict=True, metaclass=Declared
         same = True
         for name, held in value.items():
             kept: Any = self.word
-            if name.casefold() not in self.names:
+            if folded(name) not in self.names:
                 kept = self._words.number(held) if type(held) in NUMBERS else self._walked(held)
             left = self._words.text(name) if keys and self.texts else name
             same = same and kept is held and left == name

@@ -107,6 +107,10 @@ class Desk:
         self._tickets.expect(name, asked)
         try:
             accepted = await self._store.put(row, busy=busy, lease=worker.takes.lease(known))
+            if isinstance(row.body, Answered) and accepted.row is not None and accepted.row.dead:
+                # It was set aside, and whoever answers the same question now is not to hear of that one.
+                await self._store.cancel("in", row.session, keys=[row.key])
+                accepted = await self._store.put(row, busy=busy, lease=worker.takes.lease(known))
         except asyncio.CancelledError:
             worker.takes.find_left(name)
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 
 from onrecord.conversation.identity import Identity, SessionKey
@@ -16,12 +16,20 @@ from onrecord.session.session import Session
 
 __all__ = ("expire", "forget", "forget_overtaken")
 
+Turns = Collection[str]
 
-async def forget(setup: Setup, *what: SessionKey | Identity) -> None:
-    """Asks the features of all agents of a host. FeatureFailed for the first that could not, after all were asked."""
-    asked = [
-        (name, partial(forgets, each)) for plan in setup.every_plan for name, forgets in plan.forget for each in what
-    ]
+
+async def forget(setup: Setup, *what: SessionKey | Identity, of: SessionKey | None = None, turns: Turns = ()) -> None:
+    """Asks the features of all agents of a host. FeatureFailed for the first that could not, after all were asked.
+
+    ``turns`` of the session ``of`` are forgotten, and all of it by features that do not know one turn from another.
+    """
+    every = [each for plan in setup.every_plan for each in plan.forget]
+    asked = list[tuple[str, Callable[[], Awaitable[None]]]]()
+    for name, forgets, by_turn in every:
+        if of is not None:
+            asked.append((name, partial(by_turn, of, turns) if turns and by_turn is not None else partial(forgets, of)))
+        asked += [(name, partial(forgets, each)) for each in what]
     await _each("forget", asked, "erase")
 
 

@@ -82,9 +82,10 @@ class Keeping:
         """Erases a session, all of a person's, or the turns of some messages: in the store, here, and in features.
 
         What runs there is stopped, and nothing of it is stored. Every feature that keeps something of its own forgets
-        the session or person, and the sessions of sub-turns that are gone; also for some messages the whole session,
-        since features know no messages. FeatureFailed when one could not, after all were asked: erase again then, and
-        the sessions that ``erased.gone`` of the error names, where only some messages were. See `Store.erase`.
+        the session or person, and the sessions of sub-turns that are gone; for some messages their turns, or the whole
+        session where it cannot tell them apart, or where they were gone before. FeatureFailed when one could not, after
+        all were asked: erase again then, and the sessions that ``erased.gone`` of the error names, where only some
+        messages were. See `Store.erase`.
         """
         desk = self._desk
         worker = desk.start()
@@ -100,7 +101,10 @@ class Keeping:
         worker.tell(gone=True)
         below = () if isinstance(about, Identity) else [key for key in done.gone if key != about]
         try:
-            await forget(desk.setup, about, *below)
+            if messages is None or isinstance(about, Identity):
+                await forget(desk.setup, about, *below)
+            else:
+                await forget(desk.setup, *below, of=about, turns=done.turns)
         except FeatureFailed as failed:
             failed.erased = done
             if messages is not None and below:

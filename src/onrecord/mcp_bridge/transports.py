@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -182,19 +183,20 @@ async def http_streams(
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    class Bounded(httpx2.AsyncByteStream):
-        """A body that `_body` reads."""
+    class Checked(httpx2.AsyncByteStream):
+        """A body piece by piece, as `_events` or `_body` lets it through."""
 
-        def __init__(self, response: httpx2.Response) -> None:
+        def __init__(self, response: httpx2.Response, *, is_events: bool) -> None:
             self._inner: Any = response.stream
-            self._is_message = response.status_code == 200
+            is_message = response.status_code == 200
+            self._pieces = _events(self._inner, most) if is_events else _body(self._inner, most, is_message=is_message)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            body = await _body(self._inner, most, is_message=self._is_message)
-            if isinstance(body, str):
-                fault.tell(body)
-                raise httpx2.RemoteProtocolError(body)
-            yield body
+            async for piece in self._pieces:
+                if isinstance(piece, str):
+                    fault.tell(piece)
+                    raise httpx2.RemoteProtocolError(piece)
+                yield piece
 
         async def aclose(self) -> None:
             await self._inner.aclose()
@@ -206,11 +208,11 @@ async def http_streams(
     async def bound(response: httpx2.Response) -> None:
         if response.request.method == "POST" and (answered := ANSWERED.get(None)) is not None:
             answered.append(response.status_code)
-        if response.headers.get("content-encoding", "identity") != "identity":
-            fault.tell("the server sent a packed answer, which was not asked for")
-            raise httpx2.RemoteProtocolError("packed")
-        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = Bounded(response)
+        if wrong := _wrong(response):
+            fault.tell(wrong)
+            raise httpx2.RemoteProtocolError(wrong)
+        kind = _without_words(response.headers)
+        response.stream = Checked(response, is_events=kind.startswith("text/event-stream"))
 
     client = httpx2.AsyncClient(
         timeout=httpx2.Timeout(30.0, read=300.0), headers={"accept-encoding": "identity"},
@@ -220,16 +222,74 @@ async def http_streams(
         yield streams
 
 
-async def _body(stream: Any, most: int, *, is_message: bool) -> bytes | str:
+def _wrong(response: Any) -> str:
+    """What is wrong with an answer before it is read; empty where nothing is."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        return "the server sent a packed answer, which was not asked for"
+    if response.request.method == "POST" and 300 <= response.status_code < 400:  # it is not followed
+        return f"it answered with HTTP status {response.status_code}"
+    return ""
+
+
+def _without_words(headers: Any) -> str:
+    """Which type of content it is. What the package would write to a log where it is of no use to it, goes."""
+    headers.pop("location", None)
+    kind: str = headers.get("content-type", "").lower()
+    if kind and not kind.startswith(("application/json", "text/event-stream")):
+        headers["content-type"] = "application/octet-stream"
+    return kind
+
+
+async def _events(stream: Any, most: int) -> AsyncIterator[bytes | str]:
+    """Events one by one, or what is wrong with them: what is no message the package would write to a log, too."""
+    left, seen = bytearray(), 0
+    async for piece in stream:
+        left += piece
+        while (end := _event_end(left, max(seen - 3, 0))) is not None:
+            event, seen = bytes(left[: end.end()]), 0
+            del left[: end.end()]
+            if (found := _event(event)) is not None:
+                yield found
+        seen = len(left)
+        if seen > most:
+            yield "the server sent a message that is too large"
+            return
+    if (found := _event(bytes(left))) is not None:
+        yield found
+
+
+_LINE_END = rb"(?:\r\n|\n|\r(?!\n))"
+_event_end = re.compile(_LINE_END + _LINE_END).search
+_lines = re.compile(_LINE_END).split
+
+
+def _event(event: bytes) -> bytes | str | None:
+    """An event with a message, or with none in it; None for one of another kind, which nobody wants."""
+    data, kind = list[bytes](), b""
+    for line in _lines(event):
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            data.append(value.removeprefix(b" "))
+        elif name == b"event":
+            kind = value.removeprefix(b" ")
+    if kind not in {b"", b"message"}:
+        return None
+    if any(data) and _message(b"\n".join(data)) is None:
+        return "the server sent something that is no message"
+    return event
+
+
+async def _body(stream: Any, most: int, *, is_message: bool) -> AsyncIterator[bytes | str]:
     """A body, or what is wrong with it. What is to be a message and is none, the package would write to a log."""
     body = bytearray()
     async for piece in stream:
         body += piece
         if len(body) > most:
-            return "the server sent a message that is too large"
+            yield "the server sent a message that is too large"
+            return
     if is_message and _message(bytes(body)) is None:
-        return "the server sent something that is no message"
-    return bytes(body)
+        yield "the server sent something that is no message"
+    yield bytes(body)
 
 
 # ---- both ------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -19,7 +19,7 @@ import msgspec
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.declared import declared
 from onrecord.errors import StoreError
-from onrecord.prompt.artifact_store import Artifact, ArtifactScope, check_limits, damaged_artifact
+from onrecord.prompt.artifact_store import Artifact, ArtifactScope, check_limits, damaged_artifact, made_in
 
 __all__ = ("FileArtifacts",)
 
@@ -62,8 +62,8 @@ class FileArtifacts:
         held = await self._run(lambda: [known for path in _described(self._of(scope)) if (known := _decoded(path))])
         return sorted(held, key=lambda artifact: artifact.created_at)
 
-    async def forget(self, what: Identity | SessionKey, /) -> None:
-        await self._run(self._forget, what)
+    async def forget(self, what: Identity | SessionKey, /, *, turns: Collection[str] | None = None) -> None:
+        await self._run(self._forget, what, turns)
 
     async def expire(self, before: datetime | None, now: datetime, /) -> None:
         await self._run(self._expire, before, now)
@@ -94,13 +94,15 @@ class FileArtifacts:
             raise damaged_artifact(f"the file {_told(path)} is not what was stored")
         return data
 
-    def _forget(self, what: Identity | SessionKey) -> None:
+    def _forget(self, what: Identity | SessionKey, turns: Collection[str] | None) -> None:
         nobodys = ""
         with self._lock:
             for folder in list(self._folders()):
                 scope = _scope(folder)
                 if scope is None and any(folder.iterdir()):
                     nobodys = folder.name  # after the others: it may be theirs, and must not go unsaid
+                elif scope is not None and turns is not None and scope.belongs_to(what):
+                    _delete_of_turns(folder, turns)
                 elif scope is None or scope.belongs_to(what):
                     # What says whose it is goes last: a deletion that is cut short can be done again.
                     for path in sorted(folder.iterdir(), key=lambda path: path.name == SCOPE):
@@ -196,6 +198,15 @@ def _written(path: Path) -> datetime:
     with suppress(FileNotFoundError):
         return datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return datetime.max.replace(tzinfo=UTC)
+
+
+def _delete_of_turns(folder: Path, turns: Collection[str]) -> None:
+    """Also what is torn or half written: nobody can say of which turn it is."""
+    known = {path: held for path in _described(folder) if (held := _decoded(path)) is not None}
+    gone = made_in(known.values(), turns)
+    stays = {path.stem for path, held in known.items() if held.ref not in gone}
+    for path in [path for path in folder.iterdir() if path.name != SCOPE and path.stem not in stays]:
+        _delete(path)
 
 
 def _delete(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import Protocol, TypeAlias
@@ -15,6 +15,7 @@ from onrecord.errors import StoreError, check_count
 
 __all__ = (
     "Artifact", "ArtifactScope", "ArtifactStore", "MemoryArtifacts", "check_limits", "checksum", "damaged_artifact",
+    "made_in",
 )  # fmt: skip
 
 
@@ -84,8 +85,11 @@ class ArtifactStore(Protocol):
         """Everything in a scope, the oldest first."""
         ...
 
-    async def forget(self, what: Identity | SessionKey, /) -> None:
-        """Deletes everything of a session or a person; again is no error."""
+    async def forget(self, what: Identity | SessionKey, /, *, turns: Collection[str] | None = None) -> None:
+        """Deletes everything of a session or a person; again is no error.
+
+        ``turns``: only what these turns of it stored last, and what was made of that (see `made_in`).
+        """
         ...
 
     async def expire(self, before: datetime | None, now: datetime, /) -> None:
@@ -123,9 +127,12 @@ class MemoryArtifacts:
     async def list(self, scope: ArtifactScope, /) -> Sequence[Artifact]:
         return [artifact for (of, _), (artifact, _) in self._held.items() if of == scope]
 
-    async def forget(self, what: Identity | SessionKey, /) -> None:
-        for key in [key for key in self._held if key[0].belongs_to(what)]:
-            self._drop(key)
+    async def forget(self, what: Identity | SessionKey, /, *, turns: Collection[str] | None = None) -> None:
+        theirs = {key: held for key, (held, _) in self._held.items() if key[0].belongs_to(what)}
+        gone = None if turns is None else made_in(theirs.values(), turns)
+        for key in theirs:
+            if gone is None or key[1] in gone:
+                self._drop(key)
 
     async def expire(self, before: datetime | None, now: datetime, /) -> None:
         for key, (held, _) in list(self._held.items()):
@@ -140,6 +147,15 @@ class MemoryArtifacts:
         held = self._held.pop(key, None)
         if held is not None:
             self._bytes -= len(held[1])
+
+
+def made_in(held: Iterable[Artifact], turns: Collection[str]) -> frozenset[str]:
+    """The refs of what these turns stored, and of all that was made of it."""
+    left, gone = list(held), set[str]()
+    while found := {one.ref for one in left if one.turn in turns or not gone.isdisjoint(one.parents)}:
+        gone |= found
+        left = [one for one in left if one.ref not in gone]
+    return frozenset(gone)
 
 
 def checksum(data: bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from onrecord.conversation.content import Text
+from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.messages import ToolCall
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, ToolInvalid, UsageError, check_count
@@ -62,9 +63,9 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
 
     Tools spend tickets with `wants`, and store and read by `of`. ``store`` is where (default: this process);
     ``ttl_s`` is for how many seconds (None: for good); with ``present`` the model may put one before the person.
-    A host lets go of them with their session or person, with any message of their session that is erased, and by age
-    (`Retention.entries`, from when they were stored). ConfigurationError for numbers below 1, and for a tool that
-    spends what another `Artifacts` stores.
+    A host lets go of them with their session or person; with the turn that stored them last, where messages are
+    erased, together with what was made of them; and by age (`Retention.entries`, from when they were stored).
+    ConfigurationError for numbers below 1, and for a tool that spends what another `Artifacts` stores.
     """
 
     store: ArtifactStore = field(default_factory=MemoryArtifacts)
@@ -91,8 +92,9 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             order={
                 "before_tool": SLOTS["before_tool"]["REFERENCES"], "after_tool": SLOTS["after_tool"]["PLACEMENT"],
             },
-            tools=(_present(self),) if self.present else (), forget=self.store.forget, expire=self._expire,
-            built=self._built, keeps_text=False,  # what is stored is stored to be kept out of the record
+            tools=(_present(self),) if self.present else (), built=self._built,
+            forget=self.store.forget, forget_turns=self._forget_turns, expire=self._expire,
+            keeps_text=False,  # what is stored is stored to be kept out of the record
             bodies=(ArtifactMinted, ArtifactResolved, ArtifactExpired, ArtifactRefused, ArtifactPresented),
             manifest={"artifacts": {"max_inline_chars": self.max_inline_chars}},
         )  # fmt: skip
@@ -120,6 +122,10 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
         wanted = {**(kinds or {}), **more}
         return lambda tool: _spending(tool, Wants(kinds=wanted, artifacts=self))
 
+    async def _forget_turns(self, session: SessionKey, turns: Collection[str]) -> None:
+        """What they stored, and what later turns made of it."""
+        await self.store.forget(session, turns=turns)
+
     async def _expire(self, policy: Retention, now: datetime) -> None:
         """What turns left goes with them, at the latest once these may be gone."""
         await self.store.expire(None if policy.entries is None else ago(now, policy.entries), now)
@@ -134,7 +140,10 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
         is_json = not isinstance(returned.value, str) and serialise(returned.value) == text
         run = RunArtifacts(turn=turn, store=self.store, call=returned.call, ttl_s=self.ttl_s)
         try:
-            held = await run.keep(text.encode(), f"tool-result/{returned.call.name}", JSON if is_json else TEXT)
+            held = await run.keep(
+                text.encode(), f"tool-result/{returned.call.name}", JSON if is_json else TEXT,
+                parents=_spent(turn, returned.call),
+            )  # fmt: skip
         except BaseException as error:
             if ends_take(error):
                 raise
@@ -149,8 +158,7 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
     # ---- spending
 
     async def _check(self, turn: Turn, call: ToolCall) -> Allow[Mapping[str, Json]] | Deny:
-        tool = turn.tools.get(call.name)
-        wants = None if tool is None else next(traits_of((tool,), Wants), None)
+        wants = _wants(turn, call)
         if wants is None:
             return ALLOW
         run = RunArtifacts(turn=turn, store=self.store, call=call)
@@ -180,6 +188,18 @@ def _text(returned: Returned) -> str | None:
     if not all(isinstance(part, Text) for part in returned.content):
         return None
     return "".join(part.text for part in returned.content if isinstance(part, Text))
+
+
+def _wants(turn: Turn, call: ToolCall) -> Wants | None:
+    tool = turn.tools.get(call.name)
+    return None if tool is None else next(traits_of((tool,), Wants), None)
+
+
+def _spent(turn: Turn, call: ToolCall) -> tuple[str, ...]:
+    """The refs that a call was given: what it returns is made of what they name."""
+    wants = _wants(turn, call)
+    given = () if wants is None else (call.args[name] for name in wants.kinds if name in call.args)
+    return tuple(dict.fromkeys(ref for ref in given if is_ref(ref)))
 
 
 # ---- what a tool wants -----------------------------------------------------------------------------------------------

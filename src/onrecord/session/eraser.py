@@ -198,6 +198,7 @@ class _Plan(Struct, frozen=True):
     rewritten: Rewritten
     leftovers: Leftovers | None
     messages: int
+    turns: tuple[str, ...]
     why: str
 
 
@@ -233,7 +234,8 @@ def _look(
     # What a turn armed is still to happen when the turn's own time is over; not so when somebody wants it erased.
     leftovers = None if keeps_state else Leftovers.of(told, turns)
     messages = len(session.conversation.messages) - len(made.session.conversation.messages)
-    return _Plan(key, Bare(session, 0).head, made, leftovers, messages, why)
+    named = () if keeps_state else tuple(sorted(turns))  # of those whose time is over nobody asks
+    return _Plan(key, Bare(session, 0).head, made, leftovers, messages, named, why)
 
 
 def _carry_out(cells: Cells, plan: _Plan) -> Erasure | None:
@@ -248,7 +250,7 @@ def _carry_out(cells: Cells, plan: _Plan) -> Erasure | None:
         for other in {key, *(of for of, _ in plan.leftovers.wakes)}:
             rows += cells.drop(other, plan.leftovers.hold)
         cells.put_back(key, plan.leftovers.without_preview)
-    done = Erasure(messages=plan.messages, entries=made.erased, rows=rows)
+    done = Erasure(messages=plan.messages, entries=made.erased, rows=rows, turns=plan.turns)
     for child in cells.below(key):
         if any(child.id.startswith(below_key(key, f"{turn}/").id) for turn in made.gone):
             done += _erase_one(cells, child, plan.why, keeps_wakes=plan.leftovers is None) + Erasure(gone=(child,))

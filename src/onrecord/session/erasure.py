@@ -25,7 +25,8 @@ class Erasure(Struct, frozen=True, kw_only=True):
 
     ``remains`` names where copies of them may still be: in the ``log`` beside a file that somebody is reading, or in
     unused ``pages`` of a file that was too large to be rewritten at once. Empty: nothing of them is in the store.
-    ``gone`` names the sessions of which nothing is left, those of sub-turns and those erased before too.
+    ``gone`` names the sessions of which nothing is left, those of sub-turns and those erased before too; ``turns`` the
+    turns that went with some messages of a session.
     """
 
     sessions: int = 0
@@ -34,13 +35,14 @@ class Erasure(Struct, frozen=True, kw_only=True):
     rows: int = 0
     remains: tuple[Remains, ...] = ()
     gone: tuple[SessionKey, ...] = ()
+    turns: tuple[str, ...] = ()
 
     def __add__(self, other: Erasure) -> Erasure:
         return Erasure(
             sessions=self.sessions + other.sessions, messages=self.messages + other.messages,
             entries=self.entries + other.entries, rows=self.rows + other.rows,
             remains=tuple(dict.fromkeys((*self.remains, *other.remains))),
-            gone=(*self.gone, *other.gone),
+            gone=(*self.gone, *other.gone), turns=(*self.turns, *other.turns),
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ artifacts(n, tenant, session, owner, ref, at, over, size, known, data)          
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -18,7 +18,7 @@ import msgspec
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import StoreError
-from onrecord.prompt.artifact_store import Artifact, ArtifactScope, check_limits, damaged_artifact
+from onrecord.prompt.artifact_store import Artifact, ArtifactScope, check_limits, damaged_artifact, made_in
 from onrecord.stores.sqlite_codec import CellCodec, Cipher
 from onrecord.stores.sqlite_erase import sweep, unswept
 from onrecord.stores.sqlite_file import SqliteFile, absolute_path, transaction
@@ -82,19 +82,22 @@ class SqliteArtifacts:
     async def list(self, scope: ArtifactScope, /) -> Sequence[Artifact]:
         return await self._file.run(partial(self._list, scope))
 
-    async def forget(self, what: Identity | SessionKey, /) -> None:
+    async def forget(self, what: Identity | SessionKey, /, *, turns: Collection[str] | None = None) -> None:
         """See `ArtifactStore.forget`. StoreError (``store-unswept``) where others kept the file in use: it is deleted,
         and what is left of it in the file goes with the next `forget`.
         """
-        if isinstance(what, Identity):
-            await self._delete("delete from artifacts where owner=?", (_owner(what),), sure=True)
+        where, of = _theirs(what)
+        if turns is None:
+            work = partial(_deleted, f"delete from artifacts where {where}", of)  # noqa: S608 - our own text
         else:
-            await self._delete("delete from artifacts where tenant=? and session=?", (what.tenant, what.id), sure=True)
+            work = partial(_deleted_of_turns, self._known, where, of, turns)
+        await self._delete(work, sure=True)
 
     async def expire(self, before: datetime | None, now: datetime, /) -> None:
         """See `ArtifactStore.expire`; StoreError as `forget` raises it."""
         young = -(2**63) if before is None else micros(before)
-        await self._delete("delete from artifacts where at<? or over<=?", (young, micros(now)), sure=False)
+        sql = "delete from artifacts where at<? or over<=?"
+        await self._delete(partial(_deleted, sql, (young, micros(now))), sure=False)
 
     async def sweep(self) -> bool:
         """Rewrites the file, however large, without anything that was deleted in it; whether that was possible now."""
@@ -107,9 +110,9 @@ class SqliteArtifacts:
     def __repr__(self) -> str:
         return f"SqliteArtifacts({self._file.path!r})"
 
-    async def _delete(self, sql: str, values: tuple[object, ...], *, sure: bool) -> None:
+    async def _delete(self, deletes: Callable[[sqlite3.Connection], int], *, sure: bool) -> None:
         """Deletes, and sweeps where that is due; ``sure``: also where it is not known whether it is."""
-        gone = await self._file.run(partial(_deleted, sql, values))
+        gone = await self._file.run(deletes)
         due = bool(gone or self._unswept)
         if not due and not (sure and self._unswept is None):
             return
@@ -140,7 +143,7 @@ class SqliteArtifacts:
     def _head(self, scope: ArtifactScope, ref: str, connection: sqlite3.Connection) -> Artifact | None:
         sql = f"select known from artifacts where {_IN} and ref=?"  # noqa: S608 - our own text
         found = connection.execute(sql, (*_named(scope), ref)).fetchone()
-        return None if found is None else self._known(found[0], scope, ref)
+        return None if found is None else self._known(found[0], *_named(scope), ref)
 
     def _get(self, scope: ArtifactScope, ref: str, connection: sqlite3.Connection) -> bytes | None:
         sql = f"select known, data from artifacts where {_IN} and ref=?"  # noqa: S608 - our own text
@@ -148,7 +151,7 @@ class SqliteArtifacts:
         if found is None:
             return None
         data = self._cells.open(found[1], "data", *_named(scope), ref)
-        if not self._known(found[0], scope, ref).is_whole(data):
+        if not self._known(found[0], *_named(scope), ref).is_whole(data):
             raise damaged_artifact(f"{ref} in {self._file.path!r}")
         return data
 
@@ -159,19 +162,47 @@ class SqliteArtifacts:
     def _readable(self, scope: ArtifactScope, found: Sequence[tuple[str, bytes]]) -> Iterator[Artifact]:
         for ref, known in found:
             with suppress(StoreError):  # whoever asks for it is told
-                yield self._known(known, scope, ref)
+                yield self._known(known, *_named(scope), ref)
 
-    def _known(self, cell: bytes, scope: ArtifactScope, ref: str) -> Artifact:
+    def _known(self, cell: bytes, *place: str) -> Artifact:
+        """What is known of the artifact at a place: tenant, session, owner and ref."""
         try:
-            known = self._cells.open(cell, "known", *_named(scope), ref)
-            return msgspec.json.decode(known, type=Artifact)
+            return msgspec.json.decode(self._cells.open(cell, "known", *place), type=Artifact)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise damaged_artifact(f"{ref} in {self._file.path!r} does not decode") from None
+            raise damaged_artifact(f"{place[-1]} in {self._file.path!r} does not decode") from None
+
+
+def _theirs(what: Identity | SessionKey) -> tuple[str, tuple[str, ...]]:
+    """Which rows are those of a person, or of a session."""
+    if isinstance(what, Identity):
+        return "owner=?", (_owner(what),)
+    return "tenant=? and session=?", (what.tenant, what.id)
 
 
 def _deleted(sql: str, values: tuple[object, ...], connection: sqlite3.Connection) -> int:
     with transaction(connection):
         return connection.execute(sql, values).rowcount
+
+
+def _deleted_of_turns(
+    read: Callable[..., Artifact],
+    where: str,
+    of: tuple[str, ...],
+    turns: Collection[str],
+    connection: sqlite3.Connection,
+) -> int:
+    """Also what cannot be read: nobody can say of which turn it is."""
+    sql = f"select n, known, tenant, session, owner, ref from artifacts where {where}"  # noqa: S608 - our own text
+    with transaction(connection):
+        known = dict[int, Artifact | None]()
+        for n, cell, *place in connection.execute(sql, of).fetchall():
+            known[n] = None
+            with suppress(StoreError):
+                known[n] = read(cell, *place)
+        refs = made_in([held for held in known.values() if held is not None], turns)
+        gone = [(n,) for n, held in known.items() if held is None or held.ref in refs]
+        connection.executemany("delete from artifacts where n=?", gone)
+    return len(gone)
 
 
 def _make_room(connection: sqlite3.Connection, max_bytes: int | None, max_count: int | None) -> bool:

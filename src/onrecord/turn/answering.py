@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from onrecord.conversation.inputs import Answered, AskField, Input, Question, Said, Woke
 from onrecord.errors import UsageError
-from onrecord.jsonio import Json
+from onrecord.jsonio import Json, dumps, peek
 from onrecord.record.kinds import Pending
 from onrecord.tools.time_formats import time_problem
 
@@ -54,7 +54,7 @@ def check_answer(question: Question, answer: Answered) -> None:
     if answer.approved is None and answer.value is None:
         raise UsageError("an answer says something", code="answer-required", hint="Answered(question.key, value=...)")
     if question.fields and not (answer.approved and question.decision and answer.value is None):
-        wrong = _misfit(question, answer.value)
+        wrong = _misfit(question, peek(dumps(answer.value)))  # as it is stored: what is no number in JSON is null there
         if wrong:
             raise UsageError(
                 f"the answer does not fit the question: {wrong}", code="answer-invalid",

@@ -14,12 +14,12 @@ from onrecord.session.erasure import Retention
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import SessionToolset
 from onrecord.tools.traits import traits_of
-from onrecord.turn.moments import Hooks
+from onrecord.turn.moments import ForgetTurns, Hooks
 
 __all__ = ("Below", "Expire", "Forget", "cards_below", "forgetting")
 
-Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]]]
-"""A feature's name, and how it lets go of a session or a person."""
+Forget = tuple[str, Callable[[Identity | SessionKey], Awaitable[None]], ForgetTurns | None]
+"""A feature's name, and how it lets go of a session or a person, and of some turns if it can tell them apart."""
 
 Expire = tuple[str, Callable[[Retention, datetime], Awaitable[None]]]
 """A feature's name, and how it lets go of what is old."""
@@ -57,7 +57,7 @@ def forgetting(
     mounted: Sequence[tuple[str, Hooks]], below: Sequence[Below]
 ) -> tuple[tuple[Forget, ...], tuple[Expire, ...]]:
     """How the features of an agent forget and expire, then those of the agents below it."""
-    forget: list[Forget] = [(name, h.forget) for name, h in mounted if h.forget is not None]
+    forget: list[Forget] = [(name, h.forget, h.forget_turns) for name, h in mounted if h.forget is not None]
     expire: list[Expire] = [(name, h.expire) for name, h in mounted if h.expire is not None]
     return (
         _each_once([*forget, *(one for trait in below for one in trait.forget)]),
@@ -67,4 +67,4 @@ def forgetting(
 
 def _each_once(given: Sequence[Either]) -> tuple[Either, ...]:
     """A feature may stand in several agents, and is asked once."""
-    return tuple(one for place, one in enumerate(given) if all(one[1] != other for _, other in given[:place]))
+    return tuple(one for place, one in enumerate(given) if all(one[1] != other[1] for other in given[:place]))

@@ -7,7 +7,7 @@ that sit in the same chains: ARGUMENTS and POLICY before a tool, CAP after it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -44,6 +44,7 @@ __all__ = (
     "Built",
     "Deny",
     "Feature",
+    "ForgetTurns",
     "Guard",
     "Hooks",
     "Left",
@@ -75,8 +76,8 @@ SLOTS: Mapping[Moment, Mapping[str, int]] = {
     "text": {"MARKS": 100, "CATEGORISE": 200, "STICKERS": 300, "RULES": 500, "PEEL": 900},
     "reply": {"PEEL": 100, "RULES": 500, "INPUTS": 800},
     "before_tool": {
-        "PERMISSION": 100, "REFUSAL": 200, "RULES": 500, "ARGUMENTS": 600, "POLICY": 610, "CHECK_IN": 700,
-        "REFERENCES": 800, "CREDENTIALS": 900,
+        "PERMISSION": 100, "REFUSAL": 200, "RULES": 500, "ARGUMENTS": 600, "POLICY": 610,
+        "REFERENCES": 650, "CHECK_IN": 700, "CREDENTIALS": 900,
     },
     "after_tool": {"CEILING": 100, "GATES": 200, "RULES": 500, "PLACEMENT": 700, "CAP": 800, "NOTES": 900},
     "output": {
@@ -273,6 +274,10 @@ class Watch(Struct, frozen=True, metaclass=Declared):
         return Hooks(watch=(self,))
 
 
+ForgetTurns = Callable[[SessionKey, Collection[str]], Awaitable[None]]
+"""Lets go of what some turns of a session left."""
+
+
 class Hooks(Struct, frozen=True, kw_only=True):
     """What a feature hands in at build: a function per moment, and everything else it needs.
 
@@ -293,8 +298,9 @@ class Hooks(Struct, frozen=True, kw_only=True):
     - ``guard`` is asked in the turns of sub-agents, with the turn that mounts it first: about each request before it is
       sent, but for consultations, and about each reply; a `Stop` ends the turn below
     - ``active`` names what is in use in a turn, a skill say, for toolsets that offer by it (`OfferContext.active`)
-    - ``forget`` erases what the feature stores about a person or session; ``expire``, under a `Host.expire`, what is
-      older than a policy says at an instant
+    - ``forget`` erases what the feature stores about a person or session, ``forget_turns`` what it stores of some turns
+      of a session (None: the session is forgotten whole); ``expire``, under a `Host.expire`, what is older than a
+      policy says at an instant
 
     And ``alone``: two features of this name are refused; ``keeps_wakes``: something waits for every wake that is armed,
     so that under a host one whose turn broke off comes again.
@@ -318,6 +324,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
     revisions: int = 1
     holds_drafts: bool = False
     forget: Callable[[Identity | SessionKey], Awaitable[None]] | None = None
+    forget_turns: ForgetTurns | None = None
     expire: Callable[[Retention, datetime], Awaitable[None]] | None = None
     watch: tuple[Watch, ...] = ()
     keeps_wakes: bool = False

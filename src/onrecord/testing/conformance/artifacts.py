@@ -139,6 +139,23 @@ class ArtifactConformance:
             await put(store, "a")
             assert await refs(store) == ["a"]
 
+    async def test_some_turns_of_a_session_are_forgotten(self, make_artifacts: MakeArtifacts) -> None:
+        """With all that was made of what they stored; what another turn stored anew since is that one's."""
+        async with opened(make_artifacts) as store:
+            await put(store, "both", turn="t1")
+            for ref, turn, parents in (
+                ("one", "t1", ()), ("two", "t2", ()), ("both", "t2", ()), ("made", "t3", ("one",)),
+                ("again", "t4", ("two", "made")), ("alone", "t4", ("two",)),
+            ):  # fmt: skip
+                await put(store, ref, turn=turn, parents=parents)
+            await put(store, "one", scope=OTHERS[0], turn="t1")
+            for _ in range(2):
+                await store.forget(HERS.session, turns=["t1", "t0"])
+                assert sorted(await refs(store)) == ["alone", "both", "two"]
+                assert [await store.get(HERS, ref) is None for ref in ("one", "two")] == [True, False]
+            await store.forget(HERS.session, turns=[])
+            assert len(await refs(store)) == 3
+
     async def test_what_is_too_old_goes(self, make_artifacts: MakeArtifacts) -> None:
         """By when it was made, in all scopes; without an age, only what is over by itself."""
         async with opened(make_artifacts) as store:
