@@ -17,6 +17,7 @@ from onrecord.conversation.messages import Authority, ContextMessage, UserMessag
 from onrecord.jsonio import Json, dumps
 
 __all__ = (
+    "INVISIBLE",
     "OPENING",
     "UNSEEN",
     "context_text",
@@ -66,11 +67,14 @@ def instruction(text: str, authority: Authority) -> str:
 OPENING = "[<\uff1c\ufe64]"
 """The sign that opens a tag, also in other widths, as an expression."""
 
-UNSEEN = (
-    r"[\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+INVISIBLE = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    r"\uffa0\U000e0000-\U000e0fff"
 )
-"""A character of a tag that nobody sees: blanks, and what only looks like nothing; as an expression."""
+"""Characters that look like nothing, as the inside of a set in an expression."""
+
+UNSEEN = rf"[\s\x00-\x1f\x7f-\x9f{INVISIBLE}]"
+"""A character of a tag that nobody sees, as an expression: also blanks and control codes."""
 
 _ANY_EDGE = re.compile(rf"{OPENING}(?={UNSEEN}*(?:/{UNSEEN}*)?instruction\b)", re.IGNORECASE)
 _BEGINNING = re.compile(rf"{OPENING}(?={UNSEEN}*instruction{UNSEEN}+from\b)", re.IGNORECASE)

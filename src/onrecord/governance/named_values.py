@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache, lru_cache
 
+from onrecord.conversation.render import INVISIBLE
+
 __all__ = ("folded", "without_named")
 
 # A quoted text, whole or cut short, with a letter of its language before it, doubled quotes in it, or its quotes
@@ -107,7 +109,4 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKD", _unseen("", unicodedata.normalize("NFKD", text).casefold()))
 
 
-_unseen = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
-).sub
+_unseen = re.compile(f"[{INVISIBLE}]").sub
