@@ -125,6 +125,15 @@ def test_an_approval_with_fields_asks_for_them_after_the_yes_only() -> None:
     assert answered("n", form="approval", fields=fields)[0] == Answered("t/q0", approved=False)
 
 
+def test_decline_says_no_at_every_prompt() -> None:
+    """Also where values are asked for, and where any words would be an answer."""
+    fields = (AskField(name="name"), AskField(name="age"))
+    no = Answered("t/q0", approved=False)
+    assert answered("/decline", form="approval")[0] == answered("/decline", form="free")[0] == no
+    assert answered("Ana", "/decline", form="fields", fields=fields) == (no, [])
+    assert answered("y", "/decline", form="approval", fields=fields)[0] == no
+
+
 def test_later_and_an_empty_line_leave_the_question_open() -> None:
     """At every prompt; on a pipe an empty line answers nothing instead."""
     fields = (AskField(name="name"),)

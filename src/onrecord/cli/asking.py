@@ -28,6 +28,7 @@ class Lines(Protocol):
 
 
 LATER = ("/later", "/l")
+DECLINE = "/decline"
 ANSWER = "answer> "
 
 _YES = frozenset("y yes yeah yep ok okay sure approve approved go sim s claro si sí ja oui d'accord".split())
@@ -67,7 +68,7 @@ def put(screen: Screen, session: Session, form: Form, private: Mapping[str, Mapp
     show_private(screen, private.get(question.key, {}))
     how = {
         "approval": "y or n, and a note behind it if you like",
-        "fields": "one line for each value",
+        "fields": f"one line for each value, or {DECLINE}",
         "free": "y, n, or in your own words",
     }[form]
     screen.line(f"  {how}; /later leaves the question open", dim=True)
@@ -104,7 +105,7 @@ def answer_to(
 ) -> Answered | None:
     """The person's answer, asked for until it is one; None when it is left for later. EOFError at the end of input.
 
-    ``command`` runs what begins with a slash and is not /later.
+    ``command`` runs what begins with a slash and is neither /later nor /decline.
     """
     approved: bool | None = None
     note = ""
@@ -113,6 +114,8 @@ def answer_to(
         line = _typed(keyboard, ANSWER, command)
         if line is None:
             return None
+        if line == DECLINE:
+            return Answered(question.key, approved=False)
         approved, note = yes_or_no(line)
         if form == "free":  # the words are the answer
             approved, note, value = None if approved is False and not _NO_ALONE.match(line) else approved, "", line
@@ -122,9 +125,9 @@ def answer_to(
         screen.line("  that is neither a yes nor a no", dim=True)
     if question.fields and approved is not False and form != "free":
         values = _fields(screen, keyboard, question.fields, command)
-        if values is None:
+        if values == "later":
             return None
-        value = values
+        approved, value = (False, None) if values == "declined" else (approved, values)
     return Answered(question.key, value=value, approved=approved, note=note)
 
 
@@ -134,7 +137,7 @@ def _typed(keyboard: Lines, prompt: str, command: Callable[[str], None]) -> str 
         line = keyboard.line(prompt).strip()
         if line in LATER or (not line and keyboard.live):
             return None
-        if line.startswith("/"):
+        if line.startswith("/") and line != DECLINE:
             command(line)
         elif line:
             return line
@@ -153,14 +156,17 @@ def yes_or_no(text: str) -> tuple[bool | None, str]:
 
 def _fields(
     screen: Screen, keyboard: Lines, fields: tuple[AskField, ...], command: Callable[[str], None]
-) -> dict[str, Json] | None:
+) -> dict[str, Json] | Literal["later", "declined"]:
+    """The values that were typed, or what was said in their place."""
     values: dict[str, Json] = {}
     for field in fields:
         screen.line(f"  {field.ask or field.name}{_expected(field)}")
         while True:
             line = keyboard.line(f"{field.name}> ").strip()
             if line in LATER:
-                return None
+                return "later"
+            if line == DECLINE:
+                return "declined"
             if line.startswith("/"):
                 command(line)
                 continue

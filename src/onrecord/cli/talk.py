@@ -39,7 +39,7 @@ __all__ = ("Talk", "talk")
 COMMANDS = """\
   /record   the entries of the last turn, one line each
   /why      why the last answer came about; /why 17 explains entry 17
-  /answer   the open question again; /later leaves it open
+  /answer   the open question again; /later leaves it open, /decline says no
   /outcomes what the steps of flows come to, below each reply; once more: no longer
   /quit     ends the chat (Ctrl-D does too); Ctrl-C stops a reply"""
 
