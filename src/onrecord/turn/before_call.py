@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from onrecord.turn.askable import is_askable
 from onrecord.turn.call import error_text, failed_rule, place_of, settled
 from onrecord.turn.call_context import CallContext
 from onrecord.turn.contained import ends_take, told
-from onrecord.turn.moments import SLOTS, Allow, Deny, Stop
+from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Stop
 from onrecord.turn.pause import BEFORE, CHECKED
 from onrecord.turn.plan import Mounted
 from onrecord.turn.turn import Turn
@@ -95,23 +95,34 @@ class _Walk:
 
     async def hooks(self, stage: Sequence[Mounted]) -> Refused | Asker | None:
         """The hooks of one stage, from the one behind the asker on."""
-        args = copies(self.call.args)  # as in `_lent`, for many
+        turn, call = self.turn, self.call
+        args = copies(call.args)
+        # `_lent` and `_verdict_of`, written out: agents have many rules, and most of them let most calls pass.
+        for hook in stage if self.passed else self._behind(stage):
+            try:
+                verdict: object = await hook.call(turn, replace(call, args=args()))
+            except BaseException as error:  # noqa: BLE001 - `failed_rule` lets through what ends the take
+                verdict = failed_rule(hook.name, error)
+            turn.resumed = None
+            if verdict is ALLOW:
+                continue  # by far the most frequent
+            got = _ruled(turn, hook, call, self.where, verdict)
+            if not isinstance(got, ToolCall):
+                return got
+            if got is not call:
+                self.call, call, args = got, got, copies(got.args)
+                self.rewritten = self.rewritten or hook.slot > _PERMISSION
+        return None
+
+    def _behind(self, stage: Sequence[Mounted]) -> Iterator[Mounted]:
+        """The hooks of a stage that are still to be asked, and the asker where it goes on itself."""
         for hook in () if self.kind == CHECKED and stage is self.turn.plan.before_gates else stage:
             if not self.passed:
                 self.passed = hook.mark == self.asker
                 if not self.passed or hook.slot < _CREDENTIALS:
                     continue
                 self.turn.resumed = self.turn.answer
-            verdict = await _verdict_of(self.turn, hook, replace(self.call, args=args()))
-            if type(verdict) is Allow and verdict.value is UNSET and not verdict.why:
-                continue  # by far the most frequent
-            got = _ruled(self.turn, hook, self.call, self.where, verdict)
-            if not isinstance(got, ToolCall):
-                return got
-            self.rewritten = self.rewritten or (got is not self.call and hook.slot > _PERMISSION)
-            if got is not self.call:
-                self.call, args = got, copies(got.args)
-        return None
+            yield hook
 
     async def second_look(self) -> Refused | Asker | None:
         """Permissions over the arguments that rules left, where they are others than those that were let pass."""
