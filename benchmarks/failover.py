@@ -93,9 +93,9 @@ def _deltas(model: Model) -> Work:
 
 def _by_rule() -> Reliable:
     rules = (
-        CallRule(when=lambda s: s.error_kind == "rate-limit", then="retry"),
-        CallRule(when=lambda s: s.error is not None and s.can_switch_provider, then="retry_other"),
-        CallRule(when=lambda s: s.error is not None, then="fail_fast", kind="unrecoverable"),
+        CallRule(only_if=lambda s: s.error_kind == "rate-limit", then="retry"),
+        CallRule(only_if=lambda s: s.error is not None and s.can_switch_provider, then="retry_other"),
+        CallRule(only_if=lambda s: s.error is not None, then="fail_fast", kind="unrecoverable"),
     )
     return Reliable(Down(), UP, rules=rules, breaker=Breaker(threshold=1_000_000_000), waits_s=())
 

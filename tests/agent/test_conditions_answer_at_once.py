@@ -61,7 +61,7 @@ DECLARED: dict[str, Callable[[Any], object]] = {
     "Tool.read_only": lambda given: flagged(read_only=given),
     "Tool.concurrency_safe": lambda given: flagged(concurrency_safe=given),
     "Tool.destructive": lambda given: flagged(destructive=given),
-    "CallRule.when": lambda given: CallRule(when=given, then="ok"),
+    "CallRule.only_if": lambda given: CallRule(only_if=given, then="ok"),
     "Instruction.only_if": lambda given: Instruction("x", only_if=given),
     "Start.only_if": lambda given: Start("a", only_if=given),
     "Route.only_if": lambda given: Route("a", "b", only_if=given),
@@ -95,7 +95,7 @@ def test_the_table_above_is_whole() -> None:
     found = {where for tree in trees for where in _conditions(tree, aliases)}
     assert aliases == {"Demand", "Flag", "Until", "Visible"}
     ours = {"Hooks.built", "Order.was_read", "SkillHooks.visible", "held.condition"}  # nothing that anybody declares
-    more = {"CallRule.when", "Skills.visible", "SkillGraph.visible"}  # annotated as object, or by an imported alias
+    more = {"CallRule.only_if", "Skills.visible", "SkillGraph.visible"}  # annotated as object, or by an imported alias
     assert (found - ours) | more == set(DECLARED)
 
 
@@ -159,7 +159,7 @@ def test_a_promise_makes_no_tool_harmless(flag: str) -> None:
 def test_a_promise_matches_no_rule_of_a_call() -> None:
     """So a model is not asked again for ever."""
     scope: Any = None
-    assert first_match([CallRule(when=promise, then="retry")], scope) is None
+    assert first_match([CallRule(only_if=promise, then="retry")], scope) is None
 
 
 def test_a_promise_skips_no_file(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ async def test_what_was_streamed_is_never_followed_by_another_model_s_words() ->
 async def test_feedback_is_on_the_record_and_not_in_the_conversation() -> None:
     """It is part of one attempt."""
     a = chat("a", [], ["fine"], ["again"])
-    blank = CallRule(when=lambda s: s.response is not None, then="retry", feedback="Say something.")
+    blank = CallRule(only_if=lambda s: s.response is not None, then="retry", feedback="Say something.")
     (result, later), session = await talk(Reliable(a, rules=[blank]), "q1", "q2")
     (told,) = bodies(result, ModelAttempted)
     assert (told.feedback, "Say something." in a.bodies[1]) == ("Say something.", True)
@@ -193,7 +193,7 @@ async def test_feedback_is_on_the_record_and_not_in_the_conversation() -> None:
 async def test_a_call_that_rules_gave_up_leaves_the_turn_as_a_model_error() -> None:
     """Hosts and flows tell it by its kind, people by its reason."""
     a = chat("a", [BUSY])
-    rule = CallRule(when=lambda s: s.error is not None, then="fail_fast", kind="unrecoverable", label="no use")
+    rule = CallRule(only_if=lambda s: s.error is not None, then="fail_fast", kind="unrecoverable", label="no use")
     agent: Agent[Any, Any] = Agent(Reliable(a, rules=[rule]))
     with pytest.raises(GivenUp) as gone:
         await turn(agent)

@@ -167,7 +167,7 @@ RIGHT = [
     case(Memory, PlainShelf(), [Recent()]), case(Recent), case(Summary), case(Retrieve, CORPUS), case(by_heading),
     case(by_paragraph), case(fixed), case(Commentary), case(SelfExplain), case(Http, "https://x.y"),
     case(Stdio, ("a",)), case(Limits), case(McpTools, Http("https://x.y"), name="m"), case(Reliable, MODEL),
-    case(Breaker), case(CallRule, when=plain, then="ok"), case(Fallback, MODEL, MODEL), case(Prices, {}),
+    case(Breaker), case(CallRule, only_if=plain, then="ok"), case(Fallback, MODEL, MODEL), case(Prices, {}),
     case(Price, input=1, output=1), case(ask_fields, Struct), case(credential, None), case(halt_of, []),
     case(request_input, None, "x", []), case(spent, Session(key=SessionKey("s"))), case(cited, "x", []),
     case(document_id, "x"), case(load, "no.md"), case(load_folder, "no"), case(served, []),

@@ -16,7 +16,7 @@ from onrecord.testing.conformance.model import MakeCaller, MakeModel, ModelCalls
 pytestmark = pytest.mark.unit
 
 WORDS = ["A room ", "is ", "a place."]
-OTHER = CallRule(when=lambda s: s.error is not None, then="retry_other")
+OTHER = CallRule(only_if=lambda s: s.error is not None, then="retry_other")
 
 
 def down() -> ScriptedModel:

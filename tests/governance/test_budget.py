@@ -346,7 +346,7 @@ def test_the_sums_of_a_session_without_a_budget_are_empty() -> None:
     [
         ({"turn": Limit(usd=1.0)}, "needs prices"),
         ({"session": Limit(seconds=1.0)}, "no limit in seconds"),
-        ({"then": "panic"}, "cannot 'panic'"),
+        ({"then": "panic"}, "then= of Budget cannot be 'panic'"),
         ({"turn": 5000}, "takes a Limit, not int"),
     ],
 )

@@ -196,7 +196,7 @@ async def test_the_drivers_of_a_call_may_be_scored_by_the_application() -> None:
 
     assert [(one["text"], one["overlap"]) for one in details(by_house)["drivers"]] == [("You keep house.", 1.0)]
     assert set(details(lambda *_: 1 / 0)) == {"will_do"}
-    with pytest.raises(ConfigurationError, match="scorer= is about standard evidence"):
+    with pytest.raises(ConfigurationError, match="scorer= of CheckIn ranks standard evidence"):
         CheckIn(evidence="minimal", scorer=by_house)
 
 
@@ -268,12 +268,12 @@ def test_a12_a_check_in_without_a_tool_that_needs_one_is_refused() -> None:
 def test_a13_a_demand_that_is_none_is_refused_where_the_tool_is_made() -> None:
     """The screen is a part of the demand, so it cannot stand alone; a wrong demand is told (case A13)."""
     for wrong in ("sometimes", 3):
-        with pytest.raises(ConfigurationError, match="when= of NeedsCheckIn is 'always' or a function"):
+        with pytest.raises(ConfigurationError, match="only_if= of NeedsCheckIn is 'always' or a function"):
             NeedsCheckIn(wrong)  # type: ignore[arg-type] # the slip itself
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"), [({"evidence": "all"}, "evidence= is"), ({"expires_s": 0}, "expires_s= of Ask")]
+    ("given", "problem"), [({"evidence": "all"}, "evidence= of CheckIn is .* not 'all'"), ({"expires_s": 0}, "expires_s= of Ask")]
 )
 def test_a_wrong_check_in_is_refused(given: dict[str, Any], problem: str) -> None:
     """When it is made."""

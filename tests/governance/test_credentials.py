@@ -12,7 +12,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import Identity, SessionKey
-from onrecord.errors import ConfigurationError, ToolInvalid
+from onrecord.errors import ConfigurationError, ToolInvalid, UsageError
 from onrecord.governance import Consent, Credential, Credentials, NeedsCredential, Wanted, credential
 from onrecord.governance.credentials import CredentialSettled
 from onrecord.record.kinds import Noted
@@ -268,12 +268,30 @@ async def test_what_a_call_was_not_lent_cannot_be_read() -> None:
     model = ScriptedModel([call("book"), call("plain")], "Oh.")
     plain = tool("plain", lambda _, ctx: credential(ctx).scheme)
     await turn(Agent(model, tools=[calling(other), plain], features=[Credentials(Vault(Credential(SECRET)))]))
-    assert all("this call was lent no such credential" in text for text in texts(model.requests[1]))
+    other_service, none_at_all = texts(model.requests[1])
+    assert "this call was lent no credential of 'mail'" in other_service
+    assert "this call was lent no credential" in none_at_all
+
+
+async def test_a_tool_of_two_services_says_which_credential_it_reads() -> None:
+    """Else it is told of how many it has to choose, and how."""
+    told: list[str] = []
+
+    def both(args: Mapping[str, Any], ctx: ToolContext[Any]) -> str:
+        with pytest.raises(UsageError, match="lent credentials of 2 services") as unclear:
+            credential(ctx)
+        told.append(unclear.value.hint)
+        return credential(ctx, "mail").scheme
+
+    two = Tool("book", both, traits=(NeedsCredential(service="calendar"), NeedsCredential(service="mail")))
+    model = ScriptedModel(call("book"), "Done.")
+    await turn(Agent(model, tools=[two], features=[Credentials(Vault(Credential(SECRET)))]))
+    assert told == ["credential(ctx, 'calendar') says which"]
 
 
 def test_useless_configurations_are_refused() -> None:
     """A tool without a source, a source without a tool, a need without a service."""
-    with pytest.raises(ConfigurationError, match="nothing issues any") as missing:
+    with pytest.raises(ConfigurationError, match="tool 'book' needs a credential, and nothing issues any") as missing:
         Agent(ScriptedModel(), tools=[calling()])
     assert "Credentials(your_source)" in missing.value.hint
     with pytest.raises(ConfigurationError, match="no tool that needs any"):

@@ -25,7 +25,7 @@ async def test_a_reply_that_was_thrown_away_and_asked_for_again_counts_too() -> 
     """It was paid, at the price of the model that gave it; an attempt that nobody counted costs nothing."""
     first = ScriptedModel("seven", '{"value": 7}', usage=USED)
     busy = ScriptedModel(raises("overload", status=503))
-    rule = CallRule(when=lambda s: s.error_kind == "schema-fail", then="retry", kind="misfit")
+    rule = CallRule(only_if=lambda s: s.error_kind == "schema-fail", then="retry", kind="misfit")
     model = Reliable(busy, first, rules=[rule], validate=fits_shape, waits_s=())
     result = await turn(Agent(model, output=int, features=[Budget(turn=Limit(usd=0.3), prices=PRICES)]))
     assert [(tick.purpose, tick.model) for tick in bodies(result, Ticked)] == [

@@ -350,9 +350,9 @@ async def test_a_name_that_passes_as_one_of_a_tool_is_one(pattern: str) -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        (Permissions, "allow everything"),
-        (lambda: Permissions({"a": ["lookup"]}), "which one acts"),
-        (lambda: Permissions({"a": ["lookup"]}, "b"), "no role 'b'"),
+        (Permissions, "these Permissions allow everything"),
+        (lambda: Permissions({"a": ["lookup"]}), "Permissions have roles, and nobody says which one acts"),
+        (lambda: Permissions({"a": ["lookup"]}, "b"), "Permissions have no role 'b'"),
         (lambda: Permissions({"a": "lookup"}, "a"), "are a list"),
         (lambda: Permissions({"a": ["look"]}, "a"), "role 'a' names 'look', which is no tool"),
         (lambda: Permissions(policies=(Policy(name="p", tools=("del",)),)), "policy 'p' names 'del'"),
@@ -365,7 +365,7 @@ async def test_a_name_that_passes_as_one_of_a_tool_is_one(pattern: str) -> None:
             lambda: Permissions(policies=(Policy(name="p", tools=("*",), roles=("b",)),)),
             "'p' is about roles, and nobody",
         ),
-        (lambda: Policy(name="p", tools=("delete",), then=HIDE), "cannot 'hide'"),
+        (lambda: Policy(name="p", tools=("delete",), then=HIDE), "then= of policy 'p' cannot be 'hide'"),
         (lambda: Policy(name="p", tools=("delete",), roles=WRONG), "roles of policy 'p' are a tuple"),
     ],
 )

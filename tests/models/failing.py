@@ -111,12 +111,12 @@ def text_of(chunks: Iterable[Chunk]) -> str:
 
 def when(kind: str, then: Verb, **fields: Any) -> CallRule:
     """A rule about one kind of call."""
-    return CallRule(when=lambda s: s.error_kind == kind, then=then, **fields)
+    return CallRule(only_if=lambda s: s.error_kind == kind, then=then, **fields)
 
 
 def always(then: Verb, **fields: Any) -> CallRule:
     """A rule about every failed call."""
-    return CallRule(when=lambda s: s.error is not None, then=then, **fields)
+    return CallRule(only_if=lambda s: s.error is not None, then=then, **fields)
 
 
 def given_up(problem: ModelError | None) -> GivenUp:
@@ -132,4 +132,4 @@ def looking(seen: list[CallScope], then: Verb = "ok") -> CallRule:
         seen.append(scope)
         return False
 
-    return CallRule(when=look, then=then)
+    return CallRule(only_if=look, then=then)

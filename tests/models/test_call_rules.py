@@ -18,7 +18,7 @@ from tests.models.requests import request, user
 pytestmark = pytest.mark.unit
 
 TRANSIENT = CallRule(
-    when=lambda s: s.error_kind == "5xx-transient" and s.attempt < 3, then="retry", kind="transient-retry"
+    only_if=lambda s: s.error_kind == "5xx-transient" and s.attempt < 3, then="retry", kind="transient-retry"
 )
 
 
@@ -45,7 +45,7 @@ async def test_a_rule_that_gives_a_promise_does_not_hold(caplog: pytest.LogCaptu
     async def later() -> bool:
         return True
 
-    broken = CallRule(when=lambda _: later(), then="retry", label="by promise")
+    broken = CallRule(only_if=lambda _: later(), then="retry", label="by promise")
     down = Failing("a", [BUSY])
     _, problem = await drained(Reliable(down, rules=[broken, always("fail_fast", label="no use")]))
     assert (given_up(problem).label, len(down.asked)) == ("no use", 1)
@@ -87,7 +87,7 @@ async def test_a_rule_may_let_a_mid_stream_failure_fail_under_its_own_name() -> 
 
 async def test_the_first_rule_that_holds_decides_and_one_that_raises_does_not_hold() -> None:
     """Order is all there is."""
-    broken = CallRule(when=lambda s: s.nothing, then="fail_fast", kind="broken")  # type: ignore[attr-defined]
+    broken = CallRule(only_if=lambda s: s.nothing, then="fail_fast", kind="broken")  # type: ignore[attr-defined]
     rules = (broken, always("fail_fast", kind="first"), always("fail_fast", kind="second"))
     _, problem = await drained(Reliable(Failing("a", [BUSY]), rules=rules))
     assert given_up(problem).why == "first"
@@ -135,7 +135,7 @@ async def test_what_a_rule_sees_of_a_call() -> None:
 
     first, second = Failing("a", [slow, BUSY]), Failing("b", [BUSY], says("hi"))
     asked = request(user("q"))
-    rules = (looking(seen), CallRule(when=lambda s: s.can_switch_provider, then="retry_other"), always("retry"))
+    rules = (looking(seen), CallRule(only_if=lambda s: s.can_switch_provider, then="retry_other"), always("retry"))
     reliable = Reliable(first, second, rules=rules, before=[looking(seen, "go_on")], clock=clock, sleep=clock.sleep)
     out, problem = await drained(reliable, asked)
     assert (problem, text_of(out)) == (None, "hi")
@@ -155,8 +155,8 @@ async def test_a_rule_before_the_call_can_stop_it() -> None:
     """No model is asked."""
     model = Failing("a", says("hi"))
     before = [
-        CallRule(when=lambda _: False, then="fail_fast", kind="never"),
-        CallRule(when=lambda _: True, then="fail_fast", label="closed"),
+        CallRule(only_if=lambda _: False, then="fail_fast", kind="never"),
+        CallRule(only_if=lambda _: True, then="fail_fast", label="closed"),
     ]
     _, problem = await drained(Reliable(model, before=before))
     gone = given_up(problem)
@@ -166,7 +166,7 @@ async def test_a_rule_before_the_call_can_stop_it() -> None:
 
 async def test_a_rule_before_the_call_that_says_go_on_ends_the_looking() -> None:
     """The first that holds decides, before the call too."""
-    before = [CallRule(when=lambda _: True, then="go_on"), CallRule(when=lambda _: True, then="fail_fast")]
+    before = [CallRule(only_if=lambda _: True, then="go_on"), CallRule(only_if=lambda _: True, then="fail_fast")]
     out, problem = await drained(Reliable(Failing("a", says("hi")), before=before))
     assert (problem, text_of(out)) == (None, "hi")
 
@@ -216,7 +216,7 @@ async def test_a_fallback_may_fail_as_a_model_does() -> None:
     def fails(asked: Request, problem: ModelError) -> str:
         raise mine
 
-    rules = [CallRule(when=lambda s: s.error is BUSY, then="fallback")]
+    rules = [CallRule(only_if=lambda s: s.error is BUSY, then="fallback")]
     assert (await drained(Reliable(Failing("a", [BUSY]), rules=rules, fallback=fails)))[1] is mine
 
 
@@ -224,7 +224,7 @@ async def test_a_fallback_may_fail_as_a_model_does() -> None:
 async def test_a_fallback_that_fails_is_judged_like_an_attempt(bad: Any) -> None:
     """Its error goes to the rules, and the model is not asked again for it."""
     model = Failing("a", [BUSY])
-    rules = (CallRule(when=lambda s: s.error is BUSY, then="fallback"), always("fail_fast", kind="both"))
+    rules = (CallRule(only_if=lambda s: s.error is BUSY, then="fallback"), always("fail_fast", kind="both"))
     _, problem = await drained(Reliable(model, rules=rules, fallback=bad))
     assert (given_up(problem).why, len(model.asked)) == ("both", 1)
     assert isinstance(given_up(problem).__cause__, ModelError)
@@ -247,7 +247,7 @@ async def test_a_blank_reply_can_be_asked_for_again() -> None:
     """Nothing of it was handed out, so nothing stands in the way."""
     model = Failing("a", [Finished()], says("hi"))
     blank = CallRule(
-        when=lambda s: s.response is not None and not s.response.content, then="retry", feedback="Say something."
+        only_if=lambda s: s.response is not None and not s.response.content, then="retry", feedback="Say something."
     )
     out, problem = await drained(Reliable(model, rules=[blank]))
     assert (problem, text_of(out), len(model.asked)) == (None, "hi", 2)
@@ -303,9 +303,9 @@ async def test_cancelling_ends_the_wait_of_a_rule() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"rules": [CallRule(when=bool, then="go_on")]},
-        {"before": [CallRule(when=bool, then="retry")]},
-        {"rules": [CallRule(when=bool, then="retry", wait_s=-1.0)]},
+        {"rules": [CallRule(only_if=bool, then="go_on")]},
+        {"before": [CallRule(only_if=bool, then="retry")]},
+        {"rules": [CallRule(only_if=bool, then="retry", wait_s=-1.0)]},
         {"rules": [lambda _: True]},
     ],
 )
@@ -324,7 +324,7 @@ def test_what_is_no_model_is_refused() -> None:
 async def test_waits_that_rules_ask_for_use_up_none_of_the_usual_ones() -> None:
     """A rule that tries once at once leaves the three waits as they are."""
     clock = Clock()
-    at_once = CallRule(when=lambda s: s.attempt == 1, then="retry", kind="at-once")
+    at_once = CallRule(only_if=lambda s: s.attempt == 1, then="retry", kind="at-once")
     model = Failing("a", [BUSY])
     _, problem = await drained(Reliable(model, rules=[at_once], sleep=clock.sleep, clock=clock))
     assert (problem, clock.slept, len(model.asked)) == (BUSY, [0.0, 3.0, 6.0, 12.0], 5)
@@ -337,7 +337,7 @@ async def test_a_rule_that_raises_is_told_and_does_not_hold(caplog: pytest.LogCa
         raise ValueError("canary")
 
     model = Failing("a", [BUSY], says("hi"))
-    rules = (CallRule(when=broken, then="fail_fast", label="broken"), always("retry", feedback=broken))
+    rules = (CallRule(only_if=broken, then="fail_fast", label="broken"), always("retry", feedback=broken))
     out, problem = await drained(Reliable(model, rules=rules, waits_s=()))
     assert (problem, text_of(out)) == (None, "hi")
     assert "when of the call rule 'broken' raised ValueError" in caplog.text

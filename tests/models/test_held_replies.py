@@ -43,7 +43,7 @@ async def test_feedback_of_the_latest_attempt_takes_the_place_of_an_earlier_one(
     model = Failing("a", says("x"), says("y"), says("z"), says('{"n":1}'))
     broken: Any = lambda s: s.nothing  # noqa: E731 - the annotation is the point
     rules = (
-        CallRule(when=lambda s: s.error_kind == "schema-fail" and s.attempt == 3, then="retry", feedback=broken),
+        CallRule(only_if=lambda s: s.error_kind == "schema-fail" and s.attempt == 3, then="retry", feedback=broken),
         when("schema-fail", "retry", feedback=lambda s: f"attempt {s.attempt}"),
     )
     await drained(Reliable(model, rules=rules, validate=fits_shape), request(user("q"), shape=SHAPE))
@@ -175,7 +175,7 @@ async def test_a_reply_that_did_not_fit_was_paid_and_is_told_with_its_price_once
     def broken(_request: object, _error: object) -> str:
         raise ValueError
 
-    rules = [CallRule(when=lambda s: s.error_kind == "schema-fail", then="fallback"), when("unknown", "retry_other")]
+    rules = [CallRule(only_if=lambda s: s.error_kind == "schema-fail", then="fallback"), when("unknown", "retry_other")]
     reliable = Reliable(
         Failing("a", says("x", usage=PAID)), Failing("b", says('{"n":1}')), rules=rules, validate=fits_shape,
         fallback=broken,

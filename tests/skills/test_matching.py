@@ -68,7 +68,7 @@ def test_an_intent_matches_nothing_by_itself() -> None:
     [
         (Keywords([]), "no list of words"),
         (Keywords([" "]), "no list of words"),
-        (Pattern("("), "no regular expression"),
+        (Pattern("("), "the pattern of x is no regular expression: missing"),
         (AllOf([]), "AllOf of x is empty"),
         (Intent(" "), "says nothing"),
         ("refund", "is a str"),

@@ -27,16 +27,16 @@ Demand = Literal["always"] | Callable[[Mapping[str, Json], Turn], bool | Awaitab
 Evidence = Literal["standard", "minimal"] | Callable[[Turn, ToolCall], Mapping[str, Json]]
 
 
-class _When(Struct, frozen=True, metaclass=Declared):
-    when: Demand = "always"
+class _OnlyIf(Struct, frozen=True, metaclass=Declared):
+    only_if: Demand = "always"
 
 
-class NeedsCheckIn(_When, frozen=True, kw_only=True):
-    """A trait: a person has to let each call of this tool go ahead, or those for which ``when(args, turn)`` holds.
+class NeedsCheckIn(_OnlyIf, frozen=True, kw_only=True):
+    """A trait: a person has to let each call of this tool go ahead, or those for which ``only_if(args, turn)`` holds.
 
-    The arguments are the ones that would run, after every rule. A ``when`` that raises holds: what cannot be judged is
-    a person's to judge. ``question`` is what the person reads (empty: made of the call), ``screen`` names the form of
-    an application that shows it.
+    The arguments are the ones that would run, after every rule. An ``only_if`` that raises holds: what cannot be judged
+    is a person's to judge. ``question`` is what the person reads (empty: made of the call), ``screen`` names the form
+    of an application that shows it.
     """
 
     question: str = ""
@@ -50,10 +50,10 @@ class NeedsCheckIn(_When, frozen=True, kw_only=True):
 
     async def trips(self, turn: Turn, args: Mapping[str, Json]) -> bool:
         """Whether this call needs a person."""
-        if not callable(self.when):
+        if not callable(self.only_if):
             return True
         try:
-            said = self.when(args, turn)
+            said = self.only_if(args, turn)
             return bool(await said if inspect.isawaitable(said) else said)
         except BaseException as error:
             if ends_take(error):
@@ -79,9 +79,15 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
 
     def __post_init__(self) -> None:
         if self.evidence not in ("standard", "minimal") and not callable(self.evidence):
-            raise ConfigurationError("evidence= is 'standard', 'minimal' or a function of turn and call")
+            raise ConfigurationError(
+                f"evidence= of CheckIn is 'standard', 'minimal' or a function, not {self.evidence!r}",
+                hint="def evidence(turn, call): return what the person is shown, as a JSON object",
+            )
         if self.scorer is not None and self.evidence != "standard":
-            raise ConfigurationError("scorer= is about standard evidence", hint="leave one of them out")
+            raise ConfigurationError(
+                "scorer= of CheckIn ranks standard evidence, and evidence= asks for another one",
+                hint="leave one of them out",
+            )
         Ask("", audience=self.audience, expires_s=self.expires_s)  # whatever it does not take, it refuses
 
     @property

@@ -94,7 +94,7 @@ class Budget(_Limits, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.then not in {"stop", "fail", "warn"}:
-            raise ConfigurationError(f"a Budget cannot {self.then!r}", hint="then is 'stop', 'fail' or 'warn'")
+            raise ConfigurationError(f"then= of Budget cannot be {self.then!r}", hint="it is 'stop', 'fail' or 'warn'")
         for limit in cast("tuple[object, ...]", (self.turn, self.session)):
             if not isinstance(limit, Limit):
                 raise ConfigurationError(

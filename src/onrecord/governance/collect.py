@@ -75,7 +75,10 @@ def ask_fields(of: type) -> tuple[AskField, ...]:
     schema, _ = output_schema(of)
     properties, required = schema.get("properties"), schema.get("required") or ()
     if not isinstance(properties, Mapping) or not isinstance(required, Sequence):
-        raise ConfigurationError(f"{getattr(of, '__name__', of)!r} has no fields to ask for")
+        raise ConfigurationError(
+            f"{getattr(of, '__name__', of)!r} has no fields to ask for",
+            hint="give a dataclass, a TypedDict or a msgspec struct",
+        )
     return tuple(
         AskField(
             name, ask=str(held.get("description", "")) if isinstance(held, Mapping) else "",

@@ -144,8 +144,10 @@ class Credentials(Struct, frozen=True, metaclass=Declared):
     def hooks(self, spec: AgentSpec) -> Hooks:
         source = self.source
         if source is None:
+            needs = [tool.id for tool in spec.tools if traits_of((tool,), NeedsCredential)]
+            who = f"tool {needs[0]!r}" if needs else "Credentials"
             raise ConfigurationError(
-                "a tool needs a credential, and nothing issues any", hint="features=[Credentials(your_source)]"
+                f"{who} needs a credential, and nothing issues any", hint="features=[Credentials(your_source)]"
             )
         return Hooks(
             before_tool=partial(self._lend, source), after_tool=_taken_out, bodies=(CredentialSettled,),
@@ -210,9 +212,15 @@ def credential(ctx: ToolContext[Any], service: str = "") -> Credential:
         held = ctx.turn.lent.get(ctx.call.id, {})
     if not service and len(held) == 1:
         return next(iter(held.values()))
+    if not service and held:
+        raise UsageError(
+            f"this call was lent credentials of {len(held)} services",
+            hint=f"credential(ctx, {next(iter(held))!r}) says which",
+        )
     if service not in held:
         raise UsageError(
-            "this call was lent no such credential", hint='give its tool traits=(NeedsCredential(service="..."),)'
+            f"this call was lent no credential{f' of {service!r}' if service else ''}",
+            hint=f'give its tool traits=(NeedsCredential(service="{service or "..."}"),)',
         )
     return held[service]
 

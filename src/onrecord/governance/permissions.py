@@ -64,7 +64,9 @@ class Policy(Struct, frozen=True, kw_only=True, metaclass=Declared):
                 f"the roles of policy {self.name!r} are a tuple", hint=f"write roles=({self.roles!r},)"
             )
         if self.then not in ("allow", "deny", "ask", "halt"):
-            raise ConfigurationError(f"a Policy cannot {self.then!r}", hint="then is 'allow', 'deny', 'ask' or 'halt'")
+            raise ConfigurationError(
+                f"then= of policy {self.name!r} cannot be {self.then!r}", hint="it is 'allow', 'deny', 'ask' or 'halt'"
+            )
 
     def is_about(self, tool: str, role: str) -> bool:
         """Whether it speaks of this tool to this role, whatever the arguments."""
@@ -125,14 +127,16 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
 
     def __post_init__(self) -> None:
         if not self.roles and not self.policies and self.check is None:
-            raise ConfigurationError("Permissions that allow everything", hint="give roles=, policies= or check=")
+            raise ConfigurationError("these Permissions allow everything", hint="give roles=, policies= or check=")
         if not all(isinstance(cast(object, policy), Policy) for policy in self.policies):
             raise ConfigurationError("policies= takes a list of Policy", hint='Policy(name="...", tools=("...",))')
         for role, tools in self.roles.items():
             if isinstance(cast(object, tools), str):
                 raise ConfigurationError(f"the tools of role {role!r} are a list", hint=f"write [{tools!r}]")
         if self.roles and not self.role:
-            raise ConfigurationError("roles need to know which one acts", hint="role= is a name, or def role(turn)")
+            raise ConfigurationError(
+                "Permissions have roles, and nobody says which one acts", hint="role= is a name, or def role(turn)"
+            )
         if isinstance(self.role, str) and self.roles:
             self._known(self.role)
         for policy in self.policies:
@@ -151,7 +155,9 @@ class Permissions(Struct, frozen=True, metaclass=Declared):
 
     def _known(self, role: str) -> None:
         if role not in self.roles:
-            raise ConfigurationError(f"there is no role {role!r}", hint=f"roles: {', '.join(self.roles)}")
+            raise ConfigurationError(
+                f"Permissions have no role {role!r}", hint=f"their roles are {', '.join(self.roles)}"
+            )
 
     def with_role(self, role: Role) -> Permissions:
         """The same for another role."""

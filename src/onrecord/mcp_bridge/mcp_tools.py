@@ -45,8 +45,8 @@ class McpTools:
 
     What the server says of a tool has no authority: each counts as one that may destroy something, unless
     ``trusts_hints`` lets the server say otherwise. ``adjust`` has the last word over each tool, and may add traits such
-    as a check-in. ``accepts`` are the kinds of content that models are shown as they are. ConfigurationError;
-    MissingDependency without the extra ``mcp``.
+    as a check-in. ``accepts`` are the kinds of content that models are shown as they are. ConfigurationError for a
+    source, name or number that is none; MissingDependency without the extra ``mcp``.
     """
 
     def __init__(

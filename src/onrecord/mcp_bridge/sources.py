@@ -96,7 +96,9 @@ async def given(source: Given, ctx: OfferContext) -> dict[str, str]:
     if got is None:
         return {}
     if not isinstance(got, Mapping) or not all(isinstance(e, str) for pair in got.items() for e in pair):
-        raise ConfigurationError("headers and variables of a server are texts by name")
+        raise ConfigurationError(
+            "headers and variables of a server are texts by name", hint='return {"Authorization": f"Bearer {token}"}'
+        )
     return dict(got)
 
 

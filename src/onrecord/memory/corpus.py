@@ -140,7 +140,10 @@ class Corpus:
             return self._hits(self._words.best(query, top), {})
         vectors = self._vectors
         if self.embedder is None or (vectors is None and self.passages):
-            raise UsageError(f"mode={mode!r} compares vectors, and this corpus was made without an embedder")
+            raise UsageError(
+                f"mode={mode!r} compares vectors, and this corpus was made without an embedder",
+                hint="Corpus.of(documents, embedder=...), or mode='keyword'",
+            )
         if vectors is None or not query.strip():
             return []
         found = await embedded_soon(self.embedder, [query], of="query")
@@ -186,7 +189,10 @@ class Corpus:
             raise DocumentInvalid("these bytes are no corpus", hint="Corpus.to_bytes() writes them") from None
         size = 4 * stored.dims * len(stored.passages)
         if stored.format != _FORMAT or len(stored.vectors) != size or bool(size) != bool(stored.dims):
-            raise DocumentInvalid("these bytes are no corpus that this version of onrecord reads")
+            raise DocumentInvalid(
+                "these bytes are no corpus that this version of onrecord reads",
+                hint="make it anew with Corpus.of(documents)",
+            )
         if embedder is not None and stored.dims and embedder.name != stored.embedder:
             raise ConfigurationError(
                 f"the corpus was made with the embedder {stored.embedder!r}, not with {embedder.name!r}",
@@ -230,7 +236,10 @@ def _cut(documents: Iterable[Document], splitter: Splitter) -> tuple[list[Passag
             raise DocumentInvalid(f"two documents have the id {document.id!r}", hint="passages are cited by it")
         spans, text = splitter(document), document.text
         if any(not 0 <= start < stop <= len(text) for start, stop in spans):
-            raise UsageError(f"the splitter cuts {document.id!r} where it has no text")
+            raise UsageError(
+                f"the splitter cuts {document.id!r} where it has no text",
+                hint="a splitter gives places (start, stop) inside document.text",
+            )
         seen[document.id] = passages_of(document, spans)
     return list(chain.from_iterable(seen.values())), len(seen)
 

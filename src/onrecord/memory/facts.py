@@ -99,6 +99,7 @@ class Facts(Struct, frozen=True, kw_only=True, metaclass=Declared):
     ``by`` is what finds them: ``"patterns"`` (`facts_in`), a function of the person's words, or ``"model"``, which is
     asked once when a turn settles. It is told what there are facts about, and not the facts, so that what it finds is
     made of this session's words alone, and goes with them. ``model`` is a model or its name (None: the turn's).
+    ConfigurationError for a ``most`` below 1, and for a ``model`` that is never asked.
     """
 
     by: Literal["patterns", "model"] | Extractor = "patterns"

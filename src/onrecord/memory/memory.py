@@ -88,7 +88,10 @@ class Memory(_Shelved, frozen=True, kw_only=True):
         names = [strategy.name for strategy in self.strategies]
         for name in names:
             if names.count(name) > 1:
-                raise ConfigurationError(f"two strategies of the memory {self.name!r} are {name!r}")
+                raise ConfigurationError(
+                    f"two strategies of the memory {self.name!r} are {name!r}",
+                    hint="leave one out, or give it to a memory of another name",
+                )
         if self.scope not in {"person", "session"}:
             raise ConfigurationError(f"scope={self.scope!r} of a memory is 'person' or 'session'")
         if not self.name or not self.name.replace("-", "").replace("_", "").isalnum():

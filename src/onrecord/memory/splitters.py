@@ -74,10 +74,12 @@ def by_heading(size: int = 1000, *, overlap: int = 0) -> Splitter:
 def _check(size: int, overlap: int) -> None:
     if type(size) is not int or size < 20:
         raise ConfigurationError(
-            f"passages of {size!r} characters say nothing", hint="size= is 20 or more, such as 1000"
+            f"a splitter cuts no passages of {size!r} characters", hint="size= is 20 or more, such as 1000"
         )
     if type(overlap) is not int or not 0 <= overlap <= size // 2:
-        raise ConfigurationError(f"overlap={overlap!r} is no number from 0 to half of size={size}")
+        raise ConfigurationError(
+            f"overlap={overlap!r} of a splitter is no whole number from 0 to {size // 2}, half of its size={size}"
+        )
 
 
 def _packed(text: str, start: int, stop: int, size: int, overlap: int) -> Spans:

@@ -73,7 +73,7 @@ class CallScope(Struct, frozen=True, kw_only=True):
 
 
 class CallRule(Struct, frozen=True, kw_only=True, metaclass=Declared):
-    """What to do when ``when`` holds. A ``when`` that raises does not hold; ConfigurationError for an async one.
+    """What to do when ``only_if`` holds. One that raises does not hold; ConfigurationError for an async one.
 
     ``then``, before the call: ``go_on`` or ``fail_fast``. After it: ``ok`` (take the reply), ``retry`` (the same
     model), ``retry_other`` (the next one), ``fallback`` (the function given to `Reliable`), ``fail_fast``. ``kind``
@@ -81,7 +81,7 @@ class CallRule(Struct, frozen=True, kw_only=True, metaclass=Declared):
     next attempt of this call, and nowhere else. ``wait_s`` comes before a retry.
     """
 
-    when: Callable[[CallScope], object]
+    only_if: Callable[[CallScope], object]
     then: Verb
     kind: str = ""
     label: str = ""
@@ -89,7 +89,9 @@ class CallRule(Struct, frozen=True, kw_only=True, metaclass=Declared):
     wait_s: float = 0.0
 
     def __post_init__(self) -> None:
-        check_condition(self.when, "when= of a CallRule", hint="it is asked at once: a plain function of the CallScope")
+        check_condition(
+            self.only_if, "only_if= of a CallRule", hint="it is asked at once: a plain function of the CallScope"
+        )
 
     def told(self, scope: CallScope) -> str:
         """The feedback in words; none from a function that raises or gives no text."""
@@ -126,7 +128,7 @@ def first_match(rules: Sequence[CallRule], scope: CallScope) -> CallRule | None:
     """The first rule that holds."""
     for rule in rules:
         try:
-            if says_yes(rule.when(scope)):
+            if says_yes(rule.only_if(scope)):
                 return rule
         except Exception as error:  # noqa: BLE001 - one that raises does not hold (loop §18.1), and is told
             _tell("when", rule, error)
@@ -161,6 +163,6 @@ def last_validation_errors_match(scope: CallScope, n: int = 2) -> bool:
 
 
 STUCK_LOOP = CallRule(
-    when=last_validation_errors_match, then="fail_fast", kind="stuck-loop", label="the same misfit twice in a row"
+    only_if=last_validation_errors_match, then="fail_fast", kind="stuck-loop", label="the same misfit twice in a row"
 )
 """Ends a call whose replies do not fit for the same reason twice in a row. Put it first."""

@@ -229,9 +229,9 @@ class RuntimeContext(Struct, frozen=True, kw_only=True, metaclass=Declared):
 
     ``registry`` is read for ``reader`` (None: everything), or for whom a function of the turn says; ``providers`` are
     asked with the session's key and give an update, a text or None. One that fails, or gives something else, is noted,
-    and nothing of it is shown. What they gave is one ``context.snapshot`` entry,
-    and one piece of data in front of the turn's rounds, a line for each entry. A rule that denies the input comes
-    first: then nothing is read. Nothing to tell: nothing is filed, and requests are as without the feature.
+    and nothing of it is shown. What they gave is one ``context.snapshot`` entry, and one piece of data in front of the
+    turn's rounds, a line for each entry. A rule that denies the input comes first: then nothing is read. Nothing to
+    tell: nothing is filed, and requests are as without the feature. ConfigurationError where there is nothing to read.
     """
 
     registry: ContextRegistry | None = None
@@ -246,7 +246,8 @@ class RuntimeContext(Struct, frozen=True, kw_only=True, metaclass=Declared):
         for provider in self.providers:
             if not callable(provider):
                 raise ConfigurationError(
-                    f"a provider of RuntimeContext is a function of the session's key, not a {type(provider).__name__}"
+                    f"a provider of RuntimeContext is a function of the session's key, not a {type(provider).__name__}",
+                    hint="def provider(key): return a text, a ContextUpdate or None",
                 )
         reader: object = self.reader
         is_plain = callable(reader) and not inspect.iscoroutinefunction(reader)

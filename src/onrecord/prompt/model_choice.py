@@ -48,6 +48,7 @@ class Choose(_Function, frozen=True):
     All rounds of a turn stay one answer, whichever models they came from. What was chosen for another model before,
     settings and headers, does not go along with a switch. A model that raises or is none fails the turn by name;
     which model was asked is in every ``model.requested`` entry. `Agent(model=…)` takes a function for a whole turn.
+    ConfigurationError for what is no function.
     """
 
     def __post_init__(self) -> None:

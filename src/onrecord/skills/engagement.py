@@ -39,7 +39,8 @@ class Engagement(_Grace, frozen=True, kw_only=True):
     A turn that a keyword or a classifier sent to a skill counts as a guess. When the graph's tools are not called, no
     route is taken and the model asks for no skill of it for ``grace`` requests in a row, in which it calls other
     tools, the graph's text and tools leave the requests, and a line says how to get them back: ``read_skill``. The
-    cursor stays. With ``never_parks`` it is only told how the graph stands. Raises ConfigurationError.
+    cursor stays. With ``never_parks`` it is only told how the graph stands. ConfigurationError
+    for a ``grace`` below 1.
     """
 
     never_parks: bool = False

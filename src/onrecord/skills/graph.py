@@ -58,7 +58,9 @@ class SkillGraph:
     It is checked when it is made (``check``: ``throw`` raises for errors and logs warnings, ``warn`` logs both,
     ``off``); texts that name tools against ``known_tools``, or those of the agent. ``graph`` takes any object with
     ``skills`` and ``next_skill(hop)``, and maybe ``edges``, ``reachable(id)`` and ``explain(hop)``, in place of all
-    declarations. Raises ConfigurationError.
+    declarations. ConfigurationError for declarations that contradict each other or say nothing (``skill-invalid``),
+    names of skills that there are not (``unknown-skill``), and, unless ``check`` says otherwise, the first error of the
+    check-up under its own code.
     """
 
     name = "skills"

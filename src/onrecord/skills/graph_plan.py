@@ -28,7 +28,9 @@ class _EscalationHead(Struct, frozen=True, metaclass=Declared):
 
 
 class Escalation(_EscalationHead, frozen=True, kw_only=True):
-    """After so many refused picks in one turn, another model answers the rest of it. Raises ConfigurationError."""
+    """After so many refused picks in one turn, another model answers the rest of it. ConfigurationError
+    for a number below 1.
+    """
 
     after_refusals: int = 1
 

@@ -30,7 +30,7 @@ class Keywords(Struct, frozen=True, metaclass=Declared):
 
 
 class Pattern(Struct, frozen=True, metaclass=Declared):
-    r"""A regular expression, found anywhere and whatever the case: ``Pattern(r"\\bINV-\\d+")``."""
+    r"""A regular expression, found anywhere and whatever the case: ``Pattern(r"\bINV-\d+")``."""
 
     regex: str
 
@@ -43,7 +43,7 @@ class Intent(Struct, frozen=True, metaclass=Declared):
 
 
 class AllOf(Struct, frozen=True, metaclass=Declared):
-    """All of these at once: keywords, patterns, or further ones of this kind."""
+    """All of these at once: keywords, patterns, or further ones of this kind. Of them the first witness is told."""
 
     matches: Sequence[Keywords | Pattern | AllOf]
 
@@ -76,7 +76,9 @@ def compile_match(match: Match, where: str) -> Finder | None:
 def _flat(match: Any, where: str) -> Iterator[Keywords | Pattern]:
     if isinstance(match, AllOf):
         if not match.matches:
-            raise ConfigurationError(f"AllOf of {where} is empty: it would hold for every message")
+            raise ConfigurationError(
+                f"AllOf of {where} is empty: it would hold for every message", hint="leave match= out for a default"
+            )
         for each in match.matches:
             yield from _flat(each, where)
     elif isinstance(match, (Keywords, Pattern)):
@@ -114,8 +116,10 @@ def _whole(word: str) -> str:
 def _pattern(match: Pattern, where: str) -> Finder:
     try:
         regex = re.compile(match.regex, re.IGNORECASE)
-    except re.error:
-        raise ConfigurationError(f"the pattern of {where} is no regular expression") from None
+    except re.error as error:
+        raise ConfigurationError(
+            f"the pattern of {where} is no regular expression: {error}", hint=r'Pattern(r"\bINV-\d+")'
+        ) from None
 
     def found(message: str) -> Witness | None:
         hit = regex.search(message)

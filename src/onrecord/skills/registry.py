@@ -144,7 +144,8 @@ class Skills:
     a tool ``list_skills``, which keeps requests small and the same. ``visible(turn, id)`` says whether a skill may be
     seen; one that raises, or says no, hides it and refuses it.
 
-    Takes skills, or a `SkillRegistry` or any other iterable of them. Raises ConfigurationError.
+    Takes skills, or a `SkillRegistry` or any other iterable of them. ConfigurationError for none, for
+    two of one id, and for different tools of one id.
     """
 
     name = "skills"

@@ -25,6 +25,7 @@ class Start(_StartHead, frozen=True, kw_only=True):
 
     With neither it is the default, and whatever stands behind it is never reached. ``examples`` are messages that
     must begin here; they are checked when the graph is made. ``label`` is for drawings.
+    ConfigurationError for both conditions at once.
     """
 
     match: Match | None = None
@@ -50,8 +51,8 @@ class Route(_RouteHead, frozen=True, kw_only=True):
 
     One of: ``only_if(outcome)``, code over a `ToolOutcome`; ``on_tool``, the id of a tool that returned (not one that
     failed or was denied); ``on_status``, one status or several, alone or together with ``on_tool``; ``guard``,
-    conditions as data. With none of them only the model takes it, by ``read_skill``. ``label`` is for drawings. Raises
-    ConfigurationError.
+    conditions as data. With none of them only the model takes it, by ``read_skill``. ``label`` is for drawings.
+    ConfigurationError for more than one of them, a status that no call ends with, and a guard that says nothing.
     """
 
     only_if: Callable[[ToolOutcome], bool] | None = None
@@ -95,7 +96,10 @@ class Route(_RouteHead, frozen=True, kw_only=True):
 
 
 class Decide(Struct, frozen=True, metaclass=Declared):
-    """A decision of a tree: ``yes`` when ``only_if(hop)`` holds, else ``no``. Either is a decision or a skill's id."""
+    """A decision of a tree: ``yes`` when ``only_if(hop)`` holds, else ``no``. Either is a decision or a skill's id.
+
+    ``label`` is for drawings. ConfigurationError for an async condition.
+    """
 
     only_if: Callable[[Hop], bool]
     yes: Decide | str

@@ -57,8 +57,9 @@ class Skill(_SkillHead, frozen=True, kw_only=True):
 
     ``surface`` is where the text stands: among the instructions (``auto``, ``system``), in the result of
     ``read_skill`` (``tool_only``), or in both. ``model`` answers while the skill is in use (a name or a model).
-    ``cache`` advises vendors' prompt caches. ``produces`` and ``consumes`` name kinds of things that skills hand to
-    each other. Raises ConfigurationError.
+    ``cache`` is when `CacheMarks` counts its text. ``produces`` and ``consumes`` name kinds of things that skills
+    hand to each other: a check-up of a graph warns of what is consumed and never produced. ConfigurationError
+    (``skill-invalid``) for an id that is none, a blank text, and steps that its tools cannot do.
     """
 
     tools: tuple[Tool, ...] = ()

@@ -33,7 +33,10 @@ def skill_files(folder: str | Path) -> Tool:
     root = Path(folder)
     held = {path.name: path for path in sorted(root.iterdir()) if _is_skill(path, root)} if root.is_dir() else {}
     if not held:
-        raise ConfigurationError(f"{root.name}: no folder in it has a SKILL.md", code="skill-invalid")
+        raise ConfigurationError(
+            f"{root.name}: no folder in it has a SKILL.md", code="skill-invalid",
+            hint="put each skill in a folder named after it",
+        )  # fmt: skip
 
     def handler(args: Mapping[str, Json], ctx: Any) -> str:
         return _read(held[args["skill"]], str(args["path"]))

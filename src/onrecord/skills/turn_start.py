@@ -39,7 +39,7 @@ class Closeness(Struct, frozen=True, kw_only=True, metaclass=Declared):
     """When a scorer's best is good enough, and how many go on a menu otherwise.
 
     ``near_tie`` is the least lead over the second (``tanh`` of half the difference of scores, 0 to 1), ``menu`` the
-    most skills that are offered, at least two. Raises ConfigurationError.
+    most skills that are offered (1 counts as two). ConfigurationError for numbers outside of that.
     """
 
     near_tie: float = 0.15
@@ -47,7 +47,10 @@ class Closeness(Struct, frozen=True, kw_only=True, metaclass=Declared):
 
     def __post_init__(self) -> None:
         if not 0 <= self.near_tie < 1 or type(self.menu) is not int or self.menu < 1:
-            raise ConfigurationError("Closeness takes near_tie from 0 to below 1, and a whole number from 1 on as menu")
+            raise ConfigurationError(
+                "Closeness takes near_tie from 0 to below 1, and a whole number from 1 on as menu",
+                hint="Closeness(near_tie=0.15, menu=3)",
+            )
 
 
 class TurnStart(Struct, frozen=True, kw_only=True):
