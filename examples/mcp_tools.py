@@ -15,10 +15,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from onrecord import Agent, Tool
-from onrecord.conversation.inputs import Answered
+from onrecord import Agent, Host, Tool, approved
 from onrecord.governance import CheckIn, NeedsCheckIn
-from onrecord.host import Host
 from onrecord.mcp_bridge import McpTools, Stdio
 from onrecord.testing import ScriptedModel, call
 
@@ -48,7 +46,7 @@ async def main() -> None:
         if paused.question is None:
             return
         print("asked:", paused.question.text)
-        done = await host.turn("ana", Answered(paused.question.key, approved=True, by="reception"))
+        done = await host.turn("ana", approved(paused.question, by="reception"))
         print(done.text)
 
 

@@ -105,7 +105,7 @@ vendors = st.lists(st.tuples(st.lists(replies, min_size=1, max_size=4), st.boole
 rules = st.lists(
     st.builds(
         CallRule,
-        when=st.sampled_from(
+        only_if=st.sampled_from(
             [
                 lambda s: s.error is not None,
                 lambda s: s.error is None,

@@ -43,9 +43,9 @@ class Policy(Struct, frozen=True, kw_only=True, metaclass=Declared):
 
     ``tools`` are ids or patterns (``files_*``, also with ``?`` and ``[ab]``), ``roles`` the roles it is about (empty:
     all), ``args`` values that the call's arguments must have, a tuple standing for any of several. ``then`` is
-    ``allow``, ``deny``, ``ask`` a person, or ``halt``: deny, and end the turn. ``reason`` is for the record, ``tell``
-    what the model reads of a denial, or the person of a question. ``name`` stands on the record. ConfigurationError for
-    a line that says nothing.
+    ``allow``, ``deny``, ``ask`` a person, or ``halt``: deny, and end the turn. ``reason`` is for the record, and the
+    model reads it of a denial unless ``tell`` has other words for it; ``tell`` is also what the person of a question
+    reads. ``name`` stands on the record. ConfigurationError for a line that says nothing.
     """
 
     name: str
