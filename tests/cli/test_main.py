@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from onrecord import __version__
+from onrecord.cli import talk
 from onrecord.cli.main import main
 from tests.cli.agents import PACED, Ran, command, environment, run, started
 
@@ -34,6 +35,18 @@ def test_every_command_explains_itself(
     assert "exit codes:" in ran.out
     assert "examples" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 120
+
+
+def test_the_help_of_a_chat_names_what_can_be_typed_in_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command that `/help` lists there, those about an open question too; in a simulation as well."""
+    typed = set(re.findall(r"(?<!\w)/[a-z]+", talk.COMMANDS))
+    assert typed >= {"/later", "/decline"}
+    assert typed <= set(re.findall(r"/[a-z]+", run(capsys, monkeypatch, "chat", "--help").out))
+    assert {"/later", "/decline"} <= set(
+        re.findall(r"/[a-z]+", run(capsys, monkeypatch, "flows", "simulate", "--help").out)
+    )
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ With --store the session is kept in a SQLite file, and the same --session goes o
 EPILOG = f"""\
 In the chat:
   Ctrl-C     stops the reply that is streaming; at the prompt it ends the chat, as Ctrl-D does
-  /help      lists the commands: /record, /why, /answer, /outcomes, /quit
+  /help      lists the commands: /record, /why, /answer, /later, /decline, /outcomes, /quit
 
 Without a terminal each line of standard input is one message; an open question is answered by the next line,
 and Ctrl-C ends the chat once what was said until then is kept.

@@ -34,7 +34,7 @@ COMMANDS = """\
   /data                what is known of the customer
   /runs                the runs that are live
   /wakes               what is due later
-  /answer              the open question again
+  /answer              the open question again; /later leaves it open, /decline says no
   /quit                ends it (Ctrl-D does too); Ctrl-C stops a turn
   //text               a message that begins with a slash"""
 
