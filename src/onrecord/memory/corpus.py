@@ -92,9 +92,11 @@ class Corpus:
     ) -> Corpus:  # fmt: skip
         """Cuts documents (in a thread, where they are loaded too) and embeds their passages.
 
-        Vectors of ``before``, made by an embedder of the same name, are taken over for texts that have not changed.
-        Nothing is left of it that is not in ``documents``. Raises what loading raises; DocumentInvalid for two
-        documents of one id; ModelError where the embedder failed: there is no half of a corpus.
+        ``splitter`` is `by_heading` of 1,000 characters where none is given; without ``embedder`` there are no vectors;
+        ``index`` is what compares them (`NumpyIndex`, `UsearchIndex`). Vectors of ``before``, made by an embedder of
+        the same name, are taken over for texts that have not changed. Nothing is left of it that is not in
+        ``documents``. Raises what loading raises; DocumentInvalid for two documents of one id; ModelError where the
+        embedder failed: there is no half of a corpus.
         """
         passages, count = await asyncio.to_thread(_cut, documents, splitter or by_heading())
         matrix, embedded = None, 0

@@ -34,8 +34,9 @@ class _Texted(Struct, frozen=True, metaclass=Declared):
 class Document(_Texted, frozen=True, kw_only=True, omit_defaults=True):
     """A text with a name, and where in it headings and pages begin.
 
-    ``id`` is what passages are cited by: a word without blanks and brackets (see `document_id`). ``pages`` are the
-    places where page 1, 2, ... begin. DocumentInvalid for an id that nobody could cite.
+    ``id`` is what passages are cited by: a word without blanks and brackets (see `document_id`). ``title`` is shown
+    with its passages, ``url`` is what citations lead to (without one: the id). ``pages`` are the places where page 1,
+    2, ... begin. DocumentInvalid for an id that nobody could cite, and for a text that is no valid Unicode.
     """
 
     title: str = ""
@@ -66,7 +67,9 @@ class Document(_Texted, frozen=True, kw_only=True, omit_defaults=True):
 class Passage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A stretch of a document: its text is ``document.text[start:stop]``, to the character.
 
-    ``id`` is ``{document}#{number}``, counted from 1.
+    ``id`` is ``{document}#{number}``, counted from 1. ``title`` and ``url`` are the document's, ``heading`` the
+    headings over its first character (``Refunds > Deadlines``), ``page`` the page of that, from 1 on; None without
+    pages.
     """
 
     id: str

@@ -28,13 +28,16 @@ class HashingEmbedder(_Dims, frozen=True):
 
     It compares how texts are written, not what they mean: it knows forms of a word and misspellings, and no synonym.
     So it is for tests, for working offline, and beside keyword search; not for the place of a trained model.
+    ConfigurationError for ``dims`` that are no whole number from 8 to 65,536.
     """
 
     about = "compares spelling, not meaning: for tests and for use offline"
 
     def __post_init__(self) -> None:
         if type(self.dims) is not int or not 8 <= self.dims <= 65_536:
-            raise ConfigurationError(f"dims={self.dims!r} of HashingEmbedder is no whole number from 8 to 65536")
+            raise ConfigurationError(
+                f"dims={self.dims!r} of HashingEmbedder is no whole number from 8 to 65536", hint="HashingEmbedder(256)"
+            )
 
     @property
     def name(self) -> str:

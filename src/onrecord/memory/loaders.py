@@ -60,6 +60,9 @@ def load(
 ) -> Document:
     """One file, read by its ending; the title is the file's name where the document has none.
 
+    ``id`` is the file's name where none is given, ``url`` what citations lead to. ``loaders`` is, by ending (``.csv``),
+    a function of the file's bytes and the id that gives a `Document`.
+
     Parsing takes time and a whole core: in a program that serves others, run it in a thread. Files of strangers can be
     made to take very long; read those in a process that you can end. DocumentInvalid for a file over 25 MB, one that
     is broken, and one of no known ending; MissingDependency for HTML and PDF without the extra ``documents``.

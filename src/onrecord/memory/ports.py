@@ -153,7 +153,10 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str], /, *, of: Literal["query", "passage"]) -> Embedded:
-        """One vector for each text, in order. ModelError where a service failed."""
+        """One vector for each text, in order, all of one length. ModelError where a service failed.
+
+        ``of`` says whether the texts are searched with (``query``) or found (``passage``).
+        """
         ...
 
 

@@ -34,6 +34,7 @@ def fixed(size: int = 1000, *, overlap: int = 150) -> Splitter:
     """Passages of at most ``size`` characters that each begin ``overlap`` characters before the last one ended.
 
     They end between paragraphs, lines, sentences or words, where one of those is in the last third of them.
+    ConfigurationError for a size below 20, and an overlap that is more than half of it.
     """
     _check(size, overlap)
 
@@ -45,7 +46,10 @@ def fixed(size: int = 1000, *, overlap: int = 150) -> Splitter:
 
 @declared
 def by_paragraph(size: int = 1000, *, overlap: int = 0) -> Splitter:
-    """Paragraphs, short ones together up to ``size`` characters, longer ones cut as `fixed` cuts."""
+    """Paragraphs, short ones together up to ``size`` characters, longer ones cut as `fixed` cuts.
+
+    ConfigurationError as for `fixed`.
+    """
     _check(size, overlap)
 
     def split(document: Document) -> Spans:
@@ -56,7 +60,10 @@ def by_paragraph(size: int = 1000, *, overlap: int = 0) -> Splitter:
 
 @declared
 def by_heading(size: int = 1000, *, overlap: int = 0) -> Splitter:
-    """No passage reaches over a heading; what stands under one is cut as `by_paragraph` cuts."""
+    """No passage reaches over a heading; what stands under one is cut as `by_paragraph` cuts.
+
+    ConfigurationError as for `fixed`.
+    """
     _check(size, overlap)
 
     def split(document: Document) -> Spans:

@@ -113,7 +113,10 @@ class _Sized(Struct, frozen=True, metaclass=Declared):
 
 
 class Recent(_Sized, frozen=True):
-    """The last ``size`` messages with this person that the conversation at hand does not show itself."""
+    """The last ``size`` messages with this person that the conversation at hand does not show itself.
+
+    ConfigurationError for a ``size`` below 1.
+    """
 
     name = "recent"
     messages = True

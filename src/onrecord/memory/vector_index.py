@@ -30,7 +30,10 @@ def matrix_of(vectors: Sequence[Sequence[float]]) -> Any:
 
 
 class NumpyIndex:
-    """Compares with every vector: exact, nothing to build, 20,000 of 384 numbers in a few milliseconds."""
+    """Compares with every vector: exact, nothing to build, 20,000 of 384 numbers in a few milliseconds.
+
+    It needs the extra ``retrieval`` (MissingDependency).
+    """
 
     def __init__(self, matrix: Any) -> None:
         self._rows = numpy_for_vectors().ascontiguousarray(matrix)
@@ -50,7 +53,7 @@ class NumpyIndex:
 class UsearchIndex:
     """Walks a graph of neighbours: for hundreds of thousands of vectors, nearly exact, minutes to build.
 
-    It needs the extra ``usearch``.
+    It needs the extra ``usearch`` (MissingDependency).
     """
 
     def __init__(self, matrix: Any) -> None:

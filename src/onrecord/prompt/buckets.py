@@ -86,7 +86,7 @@ class Recorded(Struct, frozen=True):
 
 
 class ContextReader(Struct, frozen=True, kw_only=True, metaclass=Declared):
-    """Who reads: by which names updates may be addressed to them, and whether they own what is addressed to nobody."""
+    """Who reads: ``ids`` are names that updates may be addressed to; an ``owner`` reads what is addressed to nobody."""
 
     ids: tuple[str, ...] = ()
     owner: bool = False
@@ -124,6 +124,7 @@ class ContextRegistry:
     """The buckets of all writers, and the latest ``history_limit`` updates in the order they came.
 
     What goes in and what comes out are copies, so nobody changes what somebody else was shown. Safe under threads.
+    ``source_key`` says whose an update is (`writer_of`). ConfigurationError for a ``history_limit`` below 0.
     """
 
     def __init__(self, *, history_limit: int = 400, source_key: Callable[[ContextUpdate], str] = writer_of) -> None:

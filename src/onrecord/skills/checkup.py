@@ -24,7 +24,10 @@ MENTIONED = re.compile(r"`([A-Za-z_][A-Za-z0-9_-]*+)(\(\)?)?[^`]*+`")
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """Something about a graph: its code, whether it can never work (``error``) or only looks wrong, and where."""
+    """Something about a graph: its code, whether it can never work (``error``) or only looks wrong (``warning``).
+
+    ``where`` names the skill, start or route, ``message`` says what is wrong with it.
+    """
 
     code: str
     severity: Severity

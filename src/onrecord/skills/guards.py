@@ -28,7 +28,11 @@ ABSENT = object()
 
 
 class ToolOutcome(Struct, frozen=True, kw_only=True, dict=True):
-    """What a call of the last round came to, as routes read it: ``text`` is what the model reads of it."""
+    """What a call of the last round came to, as routes read it.
+
+    ``tool`` is its id, ``status`` that of the call (``returned``, ``failed``, ``denied`` ...), ``text`` what the model
+    reads of it, ``call`` the id of the call.
+    """
 
     tool: str
     status: str

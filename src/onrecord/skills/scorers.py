@@ -88,7 +88,9 @@ def cosine(one: frozenset[str], other: frozenset[str]) -> float:
 class BySimilarity:
     """By vectors: the cosine between the message and what is said of each skill, or its nearest example.
 
-    ``embed`` gives vectors for texts. Those of the skills are made once per scorer; ``floor`` is the least that counts.
+    ``embed`` gives vectors for texts: ``async def embed(texts)``; an `Embedder` of `onrecord.memory`
+    is one by ``lambda texts: embedder.embed(texts, of="passage")``. Those of the skills are made once per scorer. At or
+    under ``floor`` a skill does not fit.
     """
 
     categorical = False
