@@ -58,7 +58,7 @@ class _Call(Struct, frozen=True):
             if name not in self.names and not self.any_name:
                 from difflib import get_close_matches  # every agent imports this module, and few mistype a name
 
-                near = get_close_matches(name, self.names, 1)
+                near = get_close_matches(name, self.names, 1, 0.7)
                 raise ConfigurationError(
                     f"{self.owner} has no argument {name!r}",
                     hint=f"did you mean {near[0]}=?" if near else self._shown(),

@@ -194,11 +194,11 @@ def _collection(plain: type, args: tuple[Any, ...]) -> Fit:
 
 
 def _plural(fit: Fit) -> str:
-    return fit.words.removeprefix("a ")
+    return fit.words.removeprefix("an ").removeprefix("a ")
 
 
 def _instance(kind: type) -> Fit:
-    words = f"a {kind.__name__}"
+    words = f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}"
     if getattr(kind, "_is_protocol", False):
         return _shaped(words, _members(kind))
     return Fit(words, lambda value: isinstance(value, kind), kinds=(kind,))

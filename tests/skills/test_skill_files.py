@@ -109,8 +109,12 @@ async def test_only_skills_have_files(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "SKILL.md").write_text("x")
     (folder / "elsewhere").symlink_to(tmp_path / "elsewhere")
     assert [(await read(folder, "x", skill))[0] for skill in ("nobody", "elsewhere")] == ["invalid"] * 2
-    with pytest.raises(ConfigurationError, match="no folder in it has a SKILL"):
+    with pytest.raises(ConfigurationError, match="there is no such folder"):
         skill_files(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigurationError, match="no folder in it has a SKILL") as caught:
+        skill_files(tmp_path / "empty")
+    assert "a folder named after it" in caught.value.hint
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

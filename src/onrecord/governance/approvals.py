@@ -80,7 +80,7 @@ class CheckIn(Struct, frozen=True, kw_only=True, metaclass=Declared):
     def __post_init__(self) -> None:
         if self.evidence not in ("standard", "minimal") and not callable(self.evidence):
             raise ConfigurationError(
-                f"evidence= of CheckIn is 'standard', 'minimal' or a function, not {self.evidence!r}",
+                "evidence= of CheckIn is 'standard', 'minimal' or a function of turn and call",
                 hint="def evidence(turn, call): return what the person is shown, as a JSON object",
             )
         if self.scorer is not None and self.evidence != "standard":

@@ -66,7 +66,9 @@ _QUESTION: Mapping[str, Json] = {
 
 @declared
 def ask_fields(of: type) -> tuple[AskField, ...]:
-    """The fields of a type (a struct, a dataclass, a TypedDict) as things to ask for. ConfigurationError for others.
+    """The fields of a type (a struct, a dataclass, a TypedDict) as things to ask for; a plain type is one, ``value``.
+
+    ConfigurationError for a type without fields of its own, such as a mapping.
 
     What has no default is required; what a field is about comes from the type's docstring or annotations.
     """

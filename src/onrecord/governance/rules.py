@@ -11,7 +11,7 @@ from msgspec import Struct
 from onrecord.conversation.inputs import Ask, Input
 from onrecord.conversation.messages import ToolCall
 from onrecord.declared import declared
-from onrecord.errors import ConfigurationError
+from onrecord.errors import ConfigurationError, check_count
 from onrecord.turn.agent_spec import AgentSpec
 from onrecord.turn.moments import Allow, Answer, Deny, Hooks, Returned, Revise
 from onrecord.turn.turn import Turn
@@ -101,10 +101,10 @@ def on_output(
 
     Since it may deny or change the text, nothing streams before it accepts; a rule that only looks, or appends
     ``blocks`` to the answer, says ``@on_output(holds_drafts=False)``. ``revisions`` is how often per turn it may ask
-    for another answer.
-    ``keeps_text=False``: the record holds digests of what it changed or denied. ConfigurationError for what is no
-    function of two arguments.
+    for another answer. ``keeps_text=False``: the record holds digests of what it changed or denied. ConfigurationError
+    for what is no function of two arguments, and for ``revisions`` below 0.
     """
+    check_count("on_output", "revisions", revisions, 0)
     more: dict[str, Any] = {"revisions": revisions, "holds_drafts": holds_drafts, "keeps_text": keeps_text}
     return _rule(function, lambda held: Hooks(on_output=held, **more))
 

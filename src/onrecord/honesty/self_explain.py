@@ -73,6 +73,11 @@ class SelfExplain(Struct, frozen=True, kw_only=True, metaclass=Declared):
     most_entries: int = MOST_ENTRIES
 
     def __post_init__(self) -> None:
+        if self.entries is not None and not callable(self.entries):
+            raise ConfigurationError(
+                f"entries= of SelfExplain is a function that reads them, not {type(self.entries).__name__}",
+                hint="SelfExplain(entries=store.entries)",
+            )
         check_count("SelfExplain", "most_entries", self.most_entries)
 
     @property

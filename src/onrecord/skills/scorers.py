@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from onrecord.conversation.messages import Round
 from onrecord.declared import declared
-from onrecord.errors import ModelError
+from onrecord.errors import ConfigurationError, ModelError
 from onrecord.jsonio import read_object
 from onrecord.models.classify import Choice, Chosen, Classified, Classifier
 from onrecord.models.model import Model
@@ -88,14 +88,19 @@ def cosine(one: frozenset[str], other: frozenset[str]) -> float:
 class BySimilarity:
     """By vectors: the cosine between the message and what is said of each skill, or its nearest example.
 
-    ``embed`` gives vectors for texts: ``async def embed(texts)``; an `Embedder` of `onrecord.memory`
-    is one by ``lambda texts: embedder.embed(texts, of="passage")``. Those of the skills are made once per scorer. At or
-    under ``floor`` a skill does not fit.
+    ``embed`` gives vectors for texts: ``async def embed(texts)``; an `Embedder` of `onrecord.memory` is one by
+    ``lambda texts: embedder.embed(texts, of="passage")``. Those of the skills are made once per scorer. At or under
+    ``floor`` a skill does not fit.
     """
 
     categorical = False
 
     def __init__(self, embed: Embed, *, floor: float | None = None, name: str = "by-similarity") -> None:
+        if not callable(embed):
+            raise ConfigurationError(
+                f"embed= of BySimilarity is an async function of texts, not {type(embed).__name__}",
+                hint='BySimilarity(lambda texts: embedder.embed(texts, of="passage"))',
+            )
         self.embed, self.floor, self.name = embed, floor, name
         self._known: dict[str, Sequence[float]] = {}
 

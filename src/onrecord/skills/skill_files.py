@@ -32,6 +32,8 @@ def skill_files(folder: str | Path) -> Tool:
     """
     root = Path(folder)
     held = {path.name: path for path in sorted(root.iterdir()) if _is_skill(path, root)} if root.is_dir() else {}
+    if not root.is_dir():
+        raise ConfigurationError(f"{root}: there is no such folder", code="skill-invalid")
     if not held:
         raise ConfigurationError(
             f"{root.name}: no folder in it has a SKILL.md", code="skill-invalid",

@@ -84,7 +84,7 @@ class Instruction(_Worded, frozen=True, kw_only=True):
         if not isinstance(text, str) or not isinstance(when, str):
             raise ConfigurationError(
                 f"an instruction is a text, and when= another: {name!r} has something else",
-                hint="code goes into only_if=; what is known later is told by @on_request",
+                hint="code goes into only_if=; for what only the turn knows, instructions= may be a function of it",
             )
         if asks is not None and (not callable(asks) or is_async(asks) or isinstance(asks, type)):
             given = (

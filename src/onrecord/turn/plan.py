@@ -303,8 +303,13 @@ def _what_tool(given: Any) -> str:
     if callable(getattr(given, "hooks", None)):
         return "this is a feature: put it into features=[...]"
     if (getattr(given, "__module__", None) or "").startswith("onrecord."):
-        return f"call it: tools=[{_named(given)}(...)]"
+        return f"call it: tools=[{_named(given)}(...)]" if hasattr(given, "__name__") else _FOR_A_FEATURE
     return "decorate the function with @tool"
+
+
+_FOR_A_FEATURE = (
+    "hand it to the feature that takes it, such as Skills(...), Retrieve(...) or Permissions(policies=[...])"
+)
 
 
 def _what_feature(given: Any) -> str:
@@ -319,6 +324,8 @@ def _what_feature(given: Any) -> str:
         return "this is a trait of a tool: Tool(..., traits=(...,))"
     if callable(given):
         return "decorate a rule with @on_input, @before_tool, @after_tool or @on_output"
+    if type(given).__module__.startswith("onrecord."):
+        return _FOR_A_FEATURE
     return "a feature has a name and hooks(spec); Window.last(12), say"
 
 
