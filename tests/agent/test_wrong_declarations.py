@@ -282,7 +282,7 @@ def slip(make: Any) -> Any:
         (lambda: slip(SelfExplain)(entries=PlainShelf()), "a function that reads them", "entries=store.entries"),
         (lambda: slip(BySimilarity)(HashingEmbedder()), "async function of texts", "lambda texts: embedder.embed("),
         (lambda: slip(Instruction)(5), "an instruction is a text", "instructions= may be a function"),
-        (lambda: on_output(plain, revisions=-1), "revisions of on_output is a whole number from 0 on", ""),
+        (lambda: slip(on_output)(plain, revisions=-1), "revisions of on_output is a whole number from 0 on", ""),
         (lambda: slip(Instruction)("x", only_if=OnReturn), "not a class", "OnReturn("),
     ],
 )  # fmt: skip

@@ -16,8 +16,8 @@ from onrecord.errors import ConfigurationError, FeatureConflict
 from onrecord.governance.rules import before_tool, on_output
 from onrecord.honesty import SelfExplain, trace_tools
 from onrecord.honesty.finished import FINISHED, MOST_TURNS
-from onrecord.honesty.run_trace import MOST_CHARS, Trace
 from onrecord.honesty.trace_tools import MOST_FOUND, TOOLS
+from onrecord.honesty.turn_trace import MOST_CHARS, Trace
 from onrecord.record.entry import Entry
 from onrecord.record.kinds import TextSaid
 from onrecord.session import Session

@@ -15,7 +15,7 @@ from onrecord.conversation.log import Log
 from onrecord.conversation.messages import Round
 from onrecord.governance.rules import after_tool, before_tool, on_output
 from onrecord.honesty import trace_tools
-from onrecord.honesty.run_trace import Trace
+from onrecord.honesty.turn_trace import Trace
 from onrecord.record.kinds import DataPatched, ModelReplied, TextSaid, ToolReturned, ToolStarted
 from onrecord.session.history import edit_result
 from onrecord.testing import FakeEffects, call

@@ -4,7 +4,7 @@ Where things are:
 
 - ``commentary``: entries as sentences, with ``templates`` over the facts of ``entry_facts`` and ``feature_facts``, in
   the ``languages``; ``status``: what an agent is doing now
-- ``self_explain``: the feature; ``trace_tools``: its tools, over a ``run_trace``; ``finished``: which turns there are
+- ``self_explain``: the feature; ``trace_tools``: its tools, over a ``turn_trace``; ``finished``: which turns there are
 - both, and the command line: ``sentences``, ``slices``
 """
 

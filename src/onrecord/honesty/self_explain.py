@@ -13,8 +13,8 @@ from onrecord.conversation.messages import Round
 from onrecord.declared import Declared
 from onrecord.errors import ConfigurationError, check_count
 from onrecord.honesty.finished import FINISHED, MOST_TURNS, Finished, Turns
-from onrecord.honesty.run_trace import Trace
 from onrecord.honesty.trace_tools import TOOLS, Read, gone
+from onrecord.honesty.turn_trace import Trace
 from onrecord.jsonio import Json
 from onrecord.models.request import Offer, Request
 from onrecord.record.entry import Entry

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from onrecord.conversation.usage import Usage, total
-from onrecord.honesty.run_trace import MOST_CHARS, Trace, part_of
 from onrecord.honesty.sentences import took_ms
 from onrecord.honesty.slices import slice_of
+from onrecord.honesty.turn_trace import MOST_CHARS, Trace, part_of
 from onrecord.jsonio import Json
 from onrecord.record import kinds
 from onrecord.record.entry import Entry, kind_of

@@ -25,7 +25,7 @@ from onrecord.prompt.artifact_entries import (
     ArtifactResolved,
 )
 from onrecord.prompt.artifact_store import Artifact, ArtifactStore, MemoryArtifacts
-from onrecord.prompt.run_artifacts import JSON, TEXT, RunArtifacts, is_ref
+from onrecord.prompt.session_artifacts import JSON, TEXT, SessionArtifacts, is_ref
 from onrecord.session.erasure import Retention, ago
 from onrecord.tools.result_text import serialise
 from onrecord.tools.tool import Tool, ToolContext, ToolResult
@@ -35,7 +35,7 @@ from onrecord.turn.contained import ends_take
 from onrecord.turn.moments import ALLOW, SLOTS, Allow, Deny, Hooks, Returned
 from onrecord.turn.turn import Turn
 
-__all__ = ("Artifacts", "RunArtifacts", "Wants")
+__all__ = ("Artifacts", "SessionArtifacts", "Wants")
 
 REASON = (
     "This result is too long to show, so it was stored. Pass this ref, as it is, to a tool that takes one. You have "
@@ -99,7 +99,7 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             manifest={"artifacts": {"max_inline_chars": self.max_inline_chars}},
         )  # fmt: skip
 
-    def of(self, ctx: ToolContext[Any]) -> RunArtifacts:
+    def of(self, ctx: ToolContext[Any]) -> SessionArtifacts:
         """The artifacts of the session that a handler runs in. UsageError where this is not among the features."""
         turn: Turn = ctx.turn  # type: ignore[attr-defined]  # of the context that the loop makes
         if not any(
@@ -110,7 +110,7 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             )
         call: ToolCall = ctx.call  # type: ignore[attr-defined]  # of the same
         wanted: Mapping[str, Artifact] = getattr(ctx, "wanted", {})
-        return RunArtifacts(turn=turn, store=self.store, call=call, ttl_s=self.ttl_s, wanted=wanted)
+        return SessionArtifacts(turn=turn, store=self.store, call=call, ttl_s=self.ttl_s, wanted=wanted)
 
     def wants(self, kinds: Mapping[str, str] | None = None, /, **more: str) -> Callable[[Tool], Tool]:
         """Makes a tool take refs: ``@artifacts.wants(rows="tool-result/search")`` above ``@tool``.
@@ -138,16 +138,16 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
             return ALLOW
         # What a rule made of a result is a text, whatever the result was.
         is_json = not isinstance(returned.value, str) and serialise(returned.value) == text
-        run = RunArtifacts(turn=turn, store=self.store, call=returned.call, ttl_s=self.ttl_s)
+        own = SessionArtifacts(turn=turn, store=self.store, call=returned.call, ttl_s=self.ttl_s)
         try:
-            held = await run.keep(
+            held = await own.keep(
                 text.encode(), f"tool-result/{returned.call.name}", JSON if is_json else TEXT,
                 parents=_spent(turn, returned.call),
             )  # fmt: skip
         except BaseException as error:
             if ends_take(error):
                 raise
-            run.tell(ArtifactRefused(op="put", reason=type(error).__name__, tool=returned.call.name))
+            own.tell(ArtifactRefused(op="put", reason=type(error).__name__, tool=returned.call.name))
             return ALLOW
         ticket = {
             "placed": True, "ref": held.ref, "kind": held.kind, "mediaType": held.media_type, "bytes": held.bytes,
@@ -161,16 +161,16 @@ class Artifacts(_Inline, frozen=True, kw_only=True):
         wants = _wants(turn, call)
         if wants is None:
             return ALLOW
-        run = RunArtifacts(turn=turn, store=self.store, call=call)
+        own = SessionArtifacts(turn=turn, store=self.store, call=call)
         for name, kind in wants.kinds.items():
             if name not in call.args:
                 continue
             ref = call.args[name]
-            held = await run.find(ref, kind)
+            held = await own.find(ref, kind)
             if isinstance(held, str):
-                run.tell(ArtifactRefused(op="get", reason=held, ref=ref if is_ref(ref) else "", tool=call.name))
+                own.tell(ArtifactRefused(op="get", reason=held, ref=ref if is_ref(ref) else "", tool=call.name))
                 return Deny(f"Argument {name!r}: {held}. It takes the ref of a stored result of kind {kind!r}.")
-            run.tell(ArtifactResolved(ref=held.ref, what=held.kind, bytes=held.bytes, via=name, tool=call.name))
+            own.tell(ArtifactResolved(ref=held.ref, what=held.kind, bytes=held.bytes, via=name, tool=call.name))
         return ALLOW
 
     def _built(self, tools: Mapping[str, Tool], /, **_: bool) -> None:
@@ -250,11 +250,11 @@ def _spending(tool: Tool, wants: Wants) -> Tool:
     handler = tool.handler
 
     async def spends(args: Mapping[str, Json], ctx: Any) -> Any:
-        run, given, wanted = wants.artifacts.of(ctx), dict(args), dict[str, Artifact]()
+        own, given, wanted = wants.artifacts.of(ctx), dict(args), dict[str, Artifact]()
         for name in wants.kinds:
             if name in given:
-                wanted[name] = await run.head(given[name])
-                given[name] = await run.read(wanted[name])
+                wanted[name] = await own.head(given[name])
+                given[name] = await own.read(wanted[name])
         context = _Spending(ctx, wanted)
         if inspect.iscoroutinefunction(handler):
             return await handler(given, context)
@@ -289,11 +289,11 @@ def _present(artifacts: Artifacts) -> Tool:
     """The tool by which the model puts an artifact before the person."""
 
     async def present(args: Mapping[str, Json], ctx: ToolContext[Any]) -> ToolResult:
-        run = artifacts.of(ctx)
-        held = await run.find(args["ref"])
+        own = artifacts.of(ctx)
+        held = await own.find(args["ref"])
         if isinstance(held, str):
-            live = [one.ref for one in await run.list()][-MOST_LISTED:]
-            run.tell(ArtifactRefused(op="present", reason=held, tool="present"))
+            live = [one.ref for one in await own.list()][-MOST_LISTED:]
+            own.tell(ArtifactRefused(op="present", reason=held, tool="present"))
             return ToolResult({"error": held, "refs": live}, status="failed")
         shown_as = str(args.get("as") or AS[0])
         presented = ArtifactPresented(ref=held.ref, shown_as=shown_as, what=held.kind)

@@ -1,4 +1,4 @@
-"""RunArtifacts: the artifacts of one session, as its tools see them."""
+"""SessionArtifacts: the artifacts of one session, as its tools see them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onrecord.record.entry import Body
 from onrecord.turn.call import place_of
 from onrecord.turn.turn import Turn
 
-__all__ = ("JSON", "TEXT", "RunArtifacts", "is_ref", "scope_of")
+__all__ = ("JSON", "TEXT", "SessionArtifacts", "is_ref", "scope_of")
 
 log = logging.getLogger("onrecord.prompt")
 
@@ -39,7 +39,7 @@ def is_ref(ref: Json) -> bool:
     return isinstance(ref, str) and _REF.fullmatch(ref) is not None
 
 
-class RunArtifacts(Struct, frozen=True, kw_only=True):
+class SessionArtifacts(Struct, frozen=True, kw_only=True):
     """The artifacts of one session, as a handler sees them: it can name no other. Made by `Artifacts.of`.
 
     ``wanted`` says what the refs among its arguments named, by argument.
