@@ -23,6 +23,7 @@ from onrecord.turn.below import Below, Expire, Forget, forgetting
 from onrecord.turn.conflicts import check_instructions, check_single
 from onrecord.turn.director import Director
 from onrecord.turn.instruction import Instruction
+from onrecord.turn.misplaced import instead_of_feature, instead_of_tool, named
 from onrecord.turn.moments import MOMENTS, SLOTS, Feature, Guard, Hooks, Moment, Rank, Watch
 from onrecord.turn.options import Silenced
 
@@ -240,7 +241,7 @@ def sourced(features: Iterable[Feature], side: str = OURS) -> Iterator[tuple[Fea
             or not callable(getattr(feature, "hooks", None))
             or not getattr(feature, "name", "")
         ):
-            raise ConfigurationError(f"{_named(feature)!r} in features= is no feature", hint=_what_feature(feature))
+            raise ConfigurationError(f"{named(feature)!r} in features= is no feature", hint=instead_of_feature(feature))
         yield feature, _side(feature) if isinstance(feature, Bundle) else side
         if isinstance(feature, Bundle):
             yield from sourced(feature.features, _side(feature))
@@ -278,7 +279,9 @@ def register_tools(plan: Plan, tools: Iterable[tuple[Tool | Toolset, str]]) -> N
     for tool, side in tools:
         if not isinstance(tool, Tool):
             if not callable(getattr(tool, "tools", None)):
-                raise ToolInvalid(f"{_named(tool)!r} in tools= is neither a tool nor a toolset", hint=_what_tool(tool))
+                raise ToolInvalid(
+                    f"{named(tool)!r} in tools= is neither a tool nor a toolset", hint=instead_of_tool(tool)
+                )
             toolsets.append(tool)
             continue
         if plan.tools.setdefault(tool.id, tool) is not tool:
@@ -290,43 +293,6 @@ def register_tools(plan: Plan, tools: Iterable[tuple[Tool | Toolset, str]]) -> N
             )
         sides.setdefault(tool.id, side)
     plan.toolsets = tuple(toolsets)
-
-
-def _named(given: Any) -> str:
-    return str(getattr(given, "__name__", type(given).__name__))
-
-
-def _what_tool(given: Any) -> str:
-    """What to write in the place of something in ``tools=`` that is no tool."""
-    if callable(getattr(given, "as_tool", None)):
-        return "agent.as_tool(description=...) makes a tool of an agent"
-    if callable(getattr(given, "hooks", None)):
-        return "this is a feature: put it into features=[...]"
-    if (getattr(given, "__module__", None) or "").startswith("onrecord."):
-        return f"call it: tools=[{_named(given)}(...)]" if hasattr(given, "__name__") else _FOR_A_FEATURE
-    return "decorate the function with @tool"
-
-
-_FOR_A_FEATURE = (
-    "hand it to the feature that takes it, such as Skills(...), Retrieve(...) or Permissions(policies=[...])"
-)
-
-
-def _what_feature(given: Any) -> str:
-    """What to write in the place of something in ``features=`` that is no feature."""
-    if isinstance(given, type):
-        return f"make one: {given.__name__}(...)"
-    if isinstance(given, str):
-        return "a text for the model is Instruction(...)"
-    if isinstance(given, Tool) or callable(getattr(given, "tools", None)):
-        return "this is a tool or a toolset: put it into tools=[...]"
-    if callable(getattr(given, "arms", None)):
-        return "this is a trait of a tool: Tool(..., traits=(...,))"
-    if callable(given):
-        return "decorate a rule with @on_input, @before_tool, @after_tool or @on_output"
-    if type(given).__module__.startswith("onrecord."):
-        return _FOR_A_FEATURE
-    return "a feature has a name and hooks(spec); Window.last(12), say"
 
 
 def _armed(plan: Plan, features: Sequence[Feature]) -> list[tuple[str, Hooks]]:
