@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import onrecord
 from gates.report import ROOT
 
 pytestmark = pytest.mark.docs
@@ -31,9 +32,20 @@ def hints() -> Iterator[tuple[str, str]]:
                 yield f"{path.name}:{node.value.lineno}", " ".join(part for part in parts if isinstance(part, str))
 
 
-def test_hints_name_only_what_there_is() -> None:
-    """Decorators with their sign, functions and classes with a bracket behind them."""
+def test_hints_call_only_what_there_is() -> None:
+    """Functions and classes, with a bracket behind them."""
     known = DEFINED | ELSEWHERE | set(dir(builtins))
-    found = [(where, name) for where, words in hints() for name in re.findall(r"@(\w+)|(\w+)\(", words)]
+    found = [(where, name) for where, words in hints() for name in re.findall(r"(\w+)\(", words)]
     assert len(found) > 100
-    assert [(where, name) for where, pair in found if (name := "".join(pair)) not in known] == []
+    assert [(where, name) for where, name in found if name not in known] == []
+
+
+def test_what_is_to_decorate_a_function_is_imported_from_the_package() -> None:
+    """In whatever is said, hints and their parts: else whoever follows it does not find it."""
+    said = (
+        node.value for text in SOURCES.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)
+    )
+    lines = (each for each in said if isinstance(each, str) and "\n" not in each)
+    found = {name for line in lines for name in re.findall(r"(?<![\w.{@])@(\w+)", line)}
+    assert found >= {"tool", "before_tool"}
+    assert [name for name in found if not hasattr(onrecord, name)] == []
