@@ -22,6 +22,7 @@ from collections.abc import Set as AbstractSet
 from typing import Annotated, Any, Generic, Literal, TypeVarTuple, Union, get_args, get_origin
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from onrecord.conditions import is_async
 
@@ -61,20 +62,30 @@ class Fit(Struct, frozen=True):
     is_list: bool = False
     is_function: bool = False
     kinds: tuple[type, ...] = ()
+    arguments: int | None = None  # of a function: how many it is called with
 
     def told(self, value: object) -> str:
         """What was given, without quoting it."""
         if isinstance(value, type):
             return f"the class {value.__name__}"
+        if self._takes_others(value):
+            return "one that takes others"
         if self.is_function and callable(value):
             return "an async function"
         if self.is_list and isinstance(value, _ELEMENTS):
             found = sorted({_name(item) for item in value})
+            if found == ["function"]:
+                return "one with others"
             return f"one with {' and '.join(found)}" if found else "an empty one"
         return "an empty text" if value == "" and isinstance(value, str) else _name(value)
 
+    def _takes_others(self, value: object) -> bool:
+        return callable(value) and self.arguments is not None and not called_with(value, self.arguments)
+
     def hint(self, name: str, value: object) -> str:
         """What to write instead; empty where only the whole call can say it."""
+        if not isinstance(value, type) and self._takes_others(value):
+            return ""
         if self.is_function and callable(value) and not isinstance(value, type):
             return "it is asked at once, and nobody waits for it: write a plain function"
         if isinstance(value, type) and any(issubclass(value, kind) for kind in self.kinds):
@@ -82,6 +93,19 @@ class Fit(Struct, frozen=True):
         if self.is_list and not isinstance(value, (*_ELEMENTS, Mapping)):
             return f"write {name}=[...], also for a single one"
         return ""
+
+
+def called_with(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many arguments, as far as its declaration tells."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # Python's own functions need not say it
+        return True
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_endless(value: object) -> bool:
@@ -133,6 +157,7 @@ def _union(parts: list[Fit]) -> Fit:
         " or ".join(dict.fromkeys(part.words for part in said)), lambda value: any(part.takes(value) for part in parts),
         is_list=any(part.is_list for part in parts), is_function=any(part.is_function for part in parts),
         kinds=tuple(kind for part in parts for kind in part.kinds),
+        arguments=next((part.arguments for part in parts if part.arguments is not None), None),
     )  # fmt: skip
 
 
@@ -146,11 +171,22 @@ def _function(args: tuple[Any, ...]) -> Fit:
     parts = get_args(given) if get_origin(given) in (Union, types.UnionType) else (given,)
     is_plain = not any(part in _SAYS_NOTHING or (get_origin(part) or part) in _AWAITED for part in parts)
     is_plain = is_plain and all(fit_of(part) is not ANYTHING for part in parts)
+    count = len(args[0]) if len(args) > 1 and isinstance(args[0], (list, tuple)) else None
+    of = "" if count is None else f" of {_COUNTS.get(count, count)}"
+
+    def takes(value: object) -> bool:
+        return callable(value) and (count is None or isinstance(value, type) or called_with(value, count))
+
     if not is_plain:
-        return Fit("a function", callable)
+        return Fit(f"a function{of}", takes, arguments=count)
     if bool in parts:
-        return Fit("a plain function", _answers, is_function=True)
-    return Fit("a plain function", lambda value: callable(value) and not is_async(value), is_function=True)
+        said = Fit(f"a plain function{of}", lambda value: _answers(value) and takes(value), is_function=True)
+    else:
+        said = Fit(f"a plain function{of}", lambda value: takes(value) and not is_async(value), is_function=True)
+    return replace(said, arguments=count)
+
+
+_COUNTS = {0: "no argument", 1: "one argument", 2: "two arguments", 3: "three arguments"}
 
 
 def _answers(value: object) -> bool:

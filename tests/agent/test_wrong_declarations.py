@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -276,6 +277,10 @@ def slip(make: Any) -> Any:
         (lambda: slip(Budget)(turn=5), "a Budget takes a Limit, not int", "Budget(turn=Limit("),
         (lambda: slip(Agent)(MODEL, tools=[ask_human]), "'ask_human' in tools= is neither", "tools=[ask_human(...)]"),
         (lambda: slip(Policy)(name="p", tools="f"), "a tuple of tools", ""),
+        (lambda: slip(Permissions)(check=lambda: None), "a function of one argument or None, not one that takes", ""),
+        (lambda: slip(NeedsCheckIn)(lambda _: True), "a function of two arguments, not one that takes others", ""),
+        (lambda: slip(Instruction)("x", only_if=lambda: True), "a plain function of one argument", "Instruction("),
+        (lambda: slip(RuntimeContext)(providers=(lambda: "x",)), "function of one argument, not one with", ""),
         (lambda: slip(Budget)(tokens=5), "no argument 'tokens'", "Budget(turn, session=, prices=,"),
         (lambda: slip(Agent)(MODEL, tools=[A]), "'Skill' in tools= is neither", "Skills(...)"),
         (lambda: slip(Agent)(MODEL, features=[A]), "'Skill' in features= is no feature", "Skills(...)"),
@@ -292,6 +297,17 @@ def test_the_commonest_slips(make: Callable[[], Any], told: str, hint: str) -> N
         make()
     assert told in str(caught.value)
     assert hint in caught.value.hint
+
+
+def test_a_function_may_take_more_than_it_is_called_with() -> None:
+    """By a default, as any arguments, as a method, or as part of another."""
+
+    class Says:
+        def once(self, turn: object, more: int = 1) -> bool:
+            return bool(turn) or bool(more)
+
+    for only_if in (lambda *_: True, Says().once, partial(Says.once, Says())):
+        assert Instruction("x", only_if=only_if).text == "x"
 
 
 def test_a_value_is_never_quoted() -> None:
