@@ -21,7 +21,7 @@ from collections.abc import (
 from collections.abc import Set as AbstractSet
 from typing import Annotated, Any, Generic, Literal, TypeVarTuple, Union, get_args, get_origin
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
 from onrecord.conditions import is_async
@@ -154,7 +154,8 @@ def _union(parts: list[Fit]) -> Fit:
         return ANYTHING
     said = [part for part in parts if part.words != "None"] + [part for part in parts if part.words == "None"]
     return Fit(
-        " or ".join(dict.fromkeys(part.words for part in said)), lambda value: any(part.takes(value) for part in parts),
+        " or ".join(dict.fromkeys(part.words for part in said if part.kinds != (UnsetType,))),
+        lambda value: any(part.takes(value) for part in parts),
         is_list=any(part.is_list for part in parts), is_function=any(part.is_function for part in parts),
         kinds=tuple(kind for part in parts for kind in part.kinds),
         arguments=next((part.arguments for part in parts if part.arguments is not None), None),

@@ -280,6 +280,7 @@ def slip(make: Any) -> Any:
         (lambda: slip(Permissions)(check=lambda: None), "a function of one argument or None, not one that takes", ""),
         (lambda: slip(NeedsCheckIn)(lambda _: True), "a function of two arguments, not one that takes others", ""),
         (lambda: slip(Instruction)("x", only_if=lambda: True), "a plain function of one argument", "Instruction("),
+        (lambda: slip(Thinking)(9, handler=lambda: ""), "plain function of one argument or None,", ""),
         (lambda: slip(RuntimeContext)(providers=(lambda: "x",)), "function of one argument, not one with", ""),
         (lambda: slip(Budget)(tokens=5), "no argument 'tokens'", "Budget(turn, session=, prices=,"),
         (lambda: slip(Agent)(MODEL, tools=[A]), "'Skill' in tools= is neither", "Skills(...)"),
