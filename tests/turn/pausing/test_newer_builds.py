@@ -155,8 +155,8 @@ async def test_a_question_that_is_over_lets_go_of_a_handler_that_is_gone() -> No
 async def test_a_batch_that_is_refused_needs_no_hook() -> None:
     """All of its calls are denied."""
 
-    async def wonders(turn: Any, round: Any) -> Any:
-        return Ask("Pay both?") if round.calls else round
+    async def wonders(turn: Any, heard: Any) -> Any:
+        return Ask("Pay both?") if heard.calls else heard
 
     script = ScriptedModel([call("pay", euros=8), call("pay", euros=9, wire_id="two")], "Done.")
     paused = await turn(Agent(script, tools=[pay([])], features=[Named("wonders", Hooks(on_reply=wonders))]))
