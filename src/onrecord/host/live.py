@@ -18,9 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.outgoing import CallDelta, Delta, MarkDelta, ReasoningDelta, TextDelta
+from onrecord.conversation.outgoing import Delta, MarkDelta, TextDelta
 from onrecord.record.entry import Entry
-from onrecord.record.leaving import Leaves, call_leaving, leaving
+from onrecord.record.leaving import Leaves, delta_leaving, leaving
 from onrecord.session.store import Store
 
 log = logging.getLogger("onrecord.host")
@@ -252,16 +252,12 @@ def _left(make: Callable[[], L], what: str) -> L | None:
 
 
 def _shown(progress: Progress, leaves: Leaves) -> Progress | None:
-    """What is said goes as it is said. Under a redaction, calls go as their entries do, and reasoning does not go.
-
-    Of what comes in pieces nobody could tell what has to be taken out.
-    """
+    """What leaves of a piece of news. What cannot be redacted is shown to nobody."""
     if leaves is leaving:
         return progress
-    items: list[Delta | None] = [
-        _left(partial(call_leaving, one, leaves), "a call") if isinstance(one, CallDelta) else one
+    items = [
+        one if type(one) is TextDelta else _left(partial(delta_leaving, one, leaves), "a live sign")
         for one in progress.items
-        if not isinstance(one, ReasoningDelta)
     ]
     shown = tuple(one for one in items if one is not None)
     return replace(progress, items=shown) if shown else None

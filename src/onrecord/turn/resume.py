@@ -8,7 +8,7 @@ from onrecord.conversation.content import Text
 from onrecord.conversation.inputs import Answered, Question
 from onrecord.conversation.messages import ToolCall
 from onrecord.errors import UsageError
-from onrecord.record.kinds import Pending
+from onrecord.record.kinds import Moment, Pending
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.above import AskerGone
 from onrecord.turn.call import Handled, effect_key, error_text, finish_call, place_of, return_call
@@ -108,7 +108,7 @@ def _deny_all(turn: Turn, round_id: str, by: str, answer: Answered) -> None:
             return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), turn.cause)
 
 
-def _file_refusal(turn: Turn, by: str, call: ToolCall, answer: Answered, moment: str = "before_tool") -> None:
+def _file_refusal(turn: Turn, by: str, call: ToolCall, answer: Answered, moment: Moment = "before_tool") -> None:
     why = "expired" if answer.expired else "declined"
     file_verdict(turn, moment, by, "deny", why, call=call.id, where=place_of(call))
 
