@@ -8,12 +8,13 @@ from onrecord.conversation.content import Text
 from onrecord.conversation.inputs import Answered, Question
 from onrecord.conversation.messages import ToolCall
 from onrecord.errors import UsageError
-from onrecord.record.kinds import Moment, Pending
+from onrecord.record.kinds import Pending
 from onrecord.tools.tool import ToolResult
 from onrecord.turn.above import AskerGone
 from onrecord.turn.call import Handled, effect_key, error_text, finish_call, place_of, return_call
 from onrecord.turn.call_context import answer_name, answers_to
 from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
+from onrecord.turn.moments import Moment
 from onrecord.turn.pause import Asking, has_not_run, pause, schema_mark
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
