@@ -245,6 +245,7 @@ async def test_a_stream_left_early_lets_the_turn_go_on() -> None:
         ticket = await host.send("s", "Hi", busy="queue")
         model.replies.append(("Next.",))
         model.gate.set()
+        assert (await stream.result()).text == "So far and on."
         assert (await ticket.result()).text == "Next."
         held = await host.store.load("s")
         assert held is not None
