@@ -271,12 +271,25 @@ def _progress(draft: Draft, index: int, place: Place | None) -> tuple[Progress |
         items = [cut for item in items if (cut := _behind(item, read)) is not None]
     if not items:
         return None, stop
-    at = read
     for item in items:  # mostly the first one; a generator would cost as much as the rest
         if isinstance(item, (TextDelta, MarkDelta)):
             at = item.at
             break
+    else:
+        at = max(read, _said_before(draft, index))
     return Progress(turn=draft.turn, take=draft.take, at=at, items=tuple(items)), stop
+
+
+def _said_before(draft: Draft, index: int) -> int:
+    """How much text was released before this delta: where a reader stands who is told of a call alone."""
+    while index:
+        index -= 1
+        item = draft.deltas[index]
+        if isinstance(item, TextDelta):
+            return item.at + len(item.text)
+        if isinstance(item, MarkDelta):
+            return item.at
+    return 0
 
 
 def _behind(item: Delta, read: int) -> Delta | None:
