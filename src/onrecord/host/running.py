@@ -17,7 +17,7 @@ from onrecord.host.setup import log
 from onrecord.session.inbox import Row
 from onrecord.session.session import Session
 from onrecord.turn.result import O, TurnResult
-from onrecord.turn.turn import Turn
+from onrecord.turn.turn import SETTLE_S, Turn
 
 __all__ = ("STOPPING_S", "Asked", "Leased", "Name", "Running", "Ticket", "name_of", "tell_stuck")
 
@@ -145,7 +145,9 @@ class Running(Leased):
         if self.turn is not None and not self.turn.interrupt(by):
             return False
         self.interruption = by  # a take that begins anew is stopped too
-        asyncio.get_running_loop().call_later(STOPPING_S, self._tell_if_stuck, self.turn)
+        # A call that may have effects is given its own time first.
+        given_s = SETTLE_S if self.turn is not None and self.turn.shielded else 0.0
+        asyncio.get_running_loop().call_later(given_s + STOPPING_S, self._tell_if_stuck, self.turn)
         return True
 
     def _tell_if_stuck(self, turn: Turn | None) -> None:
