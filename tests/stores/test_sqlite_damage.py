@@ -9,7 +9,7 @@ import pytest
 from onrecord.errors import StoreError
 from onrecord.session.session import Session
 from onrecord.stores import SqliteStore
-from onrecord.testing.conformance.asking import record
+from onrecord.testing.conformance.asking import loaded, record
 from onrecord.testing.conformance.samples import turn
 from tests.stores.filled import CANARY, filled, outcome
 
@@ -121,3 +121,42 @@ async def test_rows_that_make_no_sense_are_told(tmp_path: Path, sql: str) -> Non
         assert {error.code for error in told} == {"store-corrupt"}
         assert all(CANARY not in f"{error} {error.hint}" for error in told)
         await store.commit(turn("another"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "update sessions set state='{}'",
+        "update sessions set state=7",
+        "update sessions set seq=seq+1",
+        "update sessions set seq='many'",
+        "update sessions set seq=4294967295",
+        "update sessions set seq=-1",
+        "update sessions set generation='t', version='u', messages='v'",
+        "update sessions set parent=x'ff'",
+        "update messages set body=7",
+        "delete from messages where place % 4294967296 = 7",
+        "update entries set at='yesterday' where place % 4294967296 = 5",
+        "update entries set at=-1, n='n', take='t', cause='c', path=x'ff', turn=x'ff' where place % 4294967296 = 5",
+        "update entries set body=7, kind=x'ff' where place % 4294967296 = 5",
+        "delete from entries where place % 4294967296 > 100",
+    ],
+)
+async def test_what_makes_no_sense_can_be_erased(tmp_path: Path, sql: str) -> None:
+    """With the whole session: nothing that it held is left, it begins anew, and no other session is touched."""
+    path = tmp_path / "x.db"
+    await filled(path)
+    async with SqliteStore(path) as store:
+        other = await store.commit(turn("another"))
+    with sqlite3.connect(path) as meddler:
+        meddler.execute(
+            f"{sql}{' and' if 'where' in sql else ' where'} {'no' if 'sessions' in sql else 'place >> 32'}=1"
+        )
+    meddler.close()
+    async with SqliteStore(path) as store:
+        await store.erase("s", why="asked")
+        assert await store.load("another") == other
+        assert [entry.seq for entry in await record(store, "another")] == list(range(other.seq))
+        session = await store.commit(turn(await loaded(store, "s")))
+        assert len(session.conversation.messages) == 2
+    assert CANARY.encode() not in path.read_bytes()
