@@ -9,6 +9,8 @@ import pytest
 from onrecord.errors import StoreError
 from onrecord.session.session import Session
 from onrecord.stores import SqliteStore
+from onrecord.stores.sqlite_schema import migrate
+from onrecord.stores.sqlite_upkeep import backup, faults_of, sessions_of
 from onrecord.testing.conformance.asking import loaded, record
 from onrecord.testing.conformance.samples import turn
 from tests.stores.filled import CANARY, filled, outcome
@@ -160,3 +162,44 @@ async def test_what_makes_no_sense_can_be_erased(tmp_path: Path, sql: str) -> No
         session = await store.commit(turn(await loaded(store, "s")))
         assert len(session.conversation.messages) == 2
     assert CANARY.encode() not in path.read_bytes()
+
+
+async def test_a_definition_that_is_no_text_is_told_everywhere(tmp_path: Path) -> None:
+    """SQLite quotes it in its own error, which is then no text either."""
+    path = tmp_path / "x.db"
+    await filled(path, 1)
+    sound = path.read_bytes()
+    assert sound.count(b"generation integer") == 1
+    path.write_bytes(sound.replace(b"generation integer", b"gener\xff\xfe(ion integer"))
+    store = SqliteStore(path)
+
+    async def now(call: Callable[[], object]) -> object:
+        return call()
+
+    calls: tuple[Callable[[], Awaitable[object]], ...] = (
+        lambda: store.load("s"),
+        lambda: store.commit(turn("another")),
+        lambda: now(lambda: faults_of(str(path))),
+        lambda: now(lambda: sessions_of(str(path))),
+        lambda: now(lambda: backup(str(path), str(tmp_path / "copy.db"))),
+        lambda: now(lambda: migrate(str(path))),
+    )
+    for end in [await outcome(call) for call in calls]:
+        assert isinstance(end, StoreError)
+        assert end.code == "store-corrupt"
+    await store.close()
+
+
+@pytest.mark.parametrize("size", [1, 600])
+@pytest.mark.parametrize("count", ["'many'", "x'ff'"])
+async def test_a_count_that_is_no_number_is_told(tmp_path: Path, count: str, size: int) -> None:
+    """However long the session is."""
+    path = tmp_path / "x.db"
+    await filled(path, size)
+    with sqlite3.connect(path) as meddler:
+        meddler.execute(f"update sessions set messages={count}")  # noqa: S608 - a text of this test
+    meddler.close()
+    async with SqliteStore(path) as store:
+        found = await outcome(lambda: store.load("s"))
+        assert isinstance(found, StoreError)
+        assert found.code == "store-corrupt"
