@@ -25,7 +25,7 @@ from onrecord.session.session import Session
 from onrecord.session.store import Store
 from onrecord.session.walking import walk
 
-__all__ = ("Held", "folds_for", "held", "is_store", "no_session", "stored_sessions")
+__all__ = ("Held", "folds_for", "held", "is_store", "no_session", "store_named", "stored_sessions")
 
 _MAGIC = b"SQLite format 3\0"
 _NAME_ONE = "name a store's file or an exported record"
@@ -78,6 +78,13 @@ def is_store(path: str) -> bool:
         return False
     with file.open("rb") as opened:
         return opened.read(len(_MAGIC)) == _MAGIC
+
+
+def store_named(path: str) -> str:
+    """The path, if it leads to a store's file. Wrong when it does not."""
+    if not is_store(path):
+        raise Wrong(f"{path!r} is no store", hint="name the file that a SqliteStore, or onrecord chat --store, writes")
+    return path
 
 
 def stored_sessions(path: str, tenant: str) -> list[Session]:

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from onrecord.cli.failure import FAILED, OK, Wrong, meant
-from onrecord.cli.sources import no_session
-from onrecord.cli.store_files import store_named
+from onrecord.cli.sources import no_session, store_named
 from onrecord.cli.terminal import Screen, plural, safe
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.messages import Message

@@ -10,7 +10,7 @@ from onrecord.cli.command import command
 from onrecord.cli.failure import EXIT_CODES, FAILED, OK
 from onrecord.cli.terminal import Screen
 
-__all__ = ("ADDED", "declare", "store_named")
+__all__ = ("ADDED", "declare")
 
 ABOUT = "Look after a store's file: whether it is whole, its schema, copies of it, and what must be forgotten."
 
@@ -97,6 +97,7 @@ def _erase(kinds: Any, shared: argparse.ArgumentParser) -> None:
 def check(args: argparse.Namespace) -> int:
     """Prints what holds and what does not."""
     from onrecord.cli.loading import agent_named
+    from onrecord.cli.sources import store_named
     from onrecord.cli.store_check import store_checks
     from onrecord.cli.terminal import cut
     from onrecord.cli.verify import gap_lines
@@ -121,6 +122,7 @@ def check(args: argparse.Namespace) -> int:
 
 def migrate(args: argparse.Namespace) -> int:
     """Copies a file and brings it to the newest schema."""
+    from onrecord.cli.sources import store_named
     from onrecord.stores.sqlite_schema import SCHEMA_VERSION, schema_version
     from onrecord.stores.sqlite_schema import migrate as bring_up_to_date
     from onrecord.stores.sqlite_upkeep import backup as copied
@@ -143,6 +145,7 @@ def migrate(args: argparse.Namespace) -> int:
 
 def backup(args: argparse.Namespace) -> int:
     """Copies a file."""
+    from onrecord.cli.sources import store_named
     from onrecord.stores.sqlite_upkeep import backup as copied
 
     path, screen = store_named(args.file), Screen()
@@ -156,16 +159,6 @@ def erase(args: argparse.Namespace) -> int:
     from onrecord.cli.store_erase import erase
 
     return erase(args)
-
-
-def store_named(path: str) -> str:
-    """The path, if it leads to a store's file. Wrong when it does not."""
-    from onrecord.cli.failure import Wrong
-    from onrecord.cli.sources import is_store
-
-    if not is_store(path):
-        raise Wrong(f"{path!r} is no store", hint="name the file that a SqliteStore, or onrecord chat --store, writes")
-    return path
 
 
 def size_told(size: int) -> str:

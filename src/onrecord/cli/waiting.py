@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from onrecord.cli.failure import OK, Wrong, meant
-from onrecord.cli.store_files import store_named
+from onrecord.cli.sources import store_named
 from onrecord.cli.terminal import Screen, cut, plural, safe, wide_enough
 from onrecord.conversation.identity import SessionKey
 from onrecord.jsonio import Json, dumps
