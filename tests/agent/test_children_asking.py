@@ -175,14 +175,21 @@ async def test_an_expired_question_is_an_answer_to_the_child_alone() -> None:
     assert done.text == "Done."
 
 
-def deep(effects: Effects, gone: str = "", said: str = "order:A") -> Agent[Any, str]:
-    """A clerk below a middle agent; ``gone`` is what a newer build has no more, or has otherwise."""
+def deep(effects: Effects, gone: str = "", said: str = "order:A", *, goes_on: bool = False) -> Agent[Any, str]:
+    """A clerk below a middle agent; ``gone`` is what a newer build has no more, or has otherwise.
+
+    Where it ``goes_on``, its models only have their last words to say.
+    """
     schema = {"type": "object", "properties": {"what": {"type": "integer"}}}
     order = tool("order", asks(), **({"parameters": schema} if gone == "schema" else {}))
     below = clerk(effects, features=[] if gone == "rule" else [approve("pay")])
     below = below.with_(tools=[tool("pay", effects.pay), *([] if gone == "tool" else [order])])
-    middle = Agent(ScriptedModel(ask(said), "Middle."), name="middle", tools=[below.as_tool()])
-    return Agent(ScriptedModel(ask("go", of="middle"), "Done."), tools=[middle.as_tool()])
+    if goes_on:
+        below = below.with_(model=ScriptedModel("Clerk."))
+    begins = [] if goes_on else [ask(said)]
+    middle = Agent(ScriptedModel(*begins, "Middle."), name="middle", tools=[below.as_tool()])
+    begins = [] if goes_on else [ask("go", of="middle")]
+    return Agent(ScriptedModel(*begins, "Done."), tools=[middle.as_tool()])
 
 
 @pytest.mark.parametrize("gone", ["tool", "schema", "rule"])
@@ -197,6 +204,27 @@ async def test_a_child_that_cannot_go_on_leaves_the_question_open(gone: str) -> 
     assert (refused.value.code, effects.runs) == ("asker-gone", [])
     done = await answered(agent, paused, **answer)
     assert (done.text, effects.done) == ("Done.", ["a"] if gone == "rule" else [])
+
+
+@pytest.mark.parametrize("gone", ["tool", "schema", "rule"])
+async def test_a_refusal_lets_go_of_a_child_that_could_not_go_on(gone: str) -> None:
+    """Nothing more runs for it, so it needs nobody; the child's turn ends, and so do those above it."""
+    effects, said = Effects(), "pay:a" if gone == "rule" else "order:A"
+    paused = await turn(deep(effects, said=said), session="s")
+    done = await answered(deep(effects, gone, said, goes_on=True), paused, approved=False, expired=True)
+    assert (done.text, effects.runs) == ("Done.", [])
+    (middle,) = done.children
+    assert [below.session and below.session.question for below in (middle, *middle.children)] == [None, None]
+
+
+async def test_a_refusal_lets_go_of_a_sub_agent_that_is_gone() -> None:
+    """Its turn waits below a call of a tool that this build has no more: it is let go with the call."""
+    effects = Effects()
+    paused = await turn(desk(ScriptedModel(ask("pay:a")), clerk(effects, features=[approve("pay")])), session="s")
+    bare: Agent[Any, Any] = Agent(ScriptedModel("Done."))
+    done = await answered(bare, paused, approved=False, by="Maria")
+    assert (done.text, effects.runs) == ("Done.", [])
+    assert [below.session.question for below in done.children if below.session is not None] == [None]
 
 
 async def test_nobody_answers_a_child_behind_its_parent_s_back() -> None:

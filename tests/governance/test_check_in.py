@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onrecord.agent import Agent
-from onrecord.conversation.inputs import Woke, expiry_key
+from onrecord.conversation.inputs import Happened, Woke, expiry_key
 from onrecord.errors import ConfigurationError, UsageError
 from onrecord.governance import CheckIn, NeedsCheckIn, Permissions, before_tool
 from onrecord.jsonio import Json
@@ -177,6 +177,16 @@ async def test_the_evidence_is_that_of_this_turn_and_of_what_stood_last_before_t
     read = [one["text"] for one in detail["read"]]
     assert read == [*(f"Rule {n}." for n in range(9, 20)), "Pay the plumber."]
     assert detail["trail"]["calls"] == [{"tool": "look", "ok": False}]
+
+
+async def test_a_turn_that_no_message_began_shows_none() -> None:
+    """The last one is that of an earlier turn: quoted in this turn's question, it would outlive its erasure."""
+    model = ScriptedModel("Yes?", [call("pay", euros=8)])
+    agent: Agent[Any, Any] = Agent(model, tools=[paying(NeedsCheckIn(), [])], instructions="You pay.")
+    before = await turn(agent, "An old matter.")
+    paused = await turn(agent, Happened("billed", key="b1"), session=before.session)
+    detail: Any = open_question(paused).detail
+    assert [one["text"] for one in detail["read"]] == ["You pay."]
 
 
 async def test_the_drivers_of_a_call_may_be_scored_by_the_application() -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from onrecord import Agent, Said
+from onrecord.conversation.content import Text
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.conversation.messages import UserMessage
 from onrecord.errors import FeatureFailed
 from onrecord.host import Given
 from onrecord.session.erasure import Erasure, Retention
@@ -268,6 +270,27 @@ async def test_somebody_who_comes_back_is_erased_again(tmp_path: Path, in_file: 
             held = await store.load("s")
             assert held is not None
             assert (held.owner, len(held.conversation.messages)) == (None, 0)
+    await store.close()
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["memory", "sqlite"])
+async def test_a_session_that_began_with_an_import_is_whose_given_says(tmp_path: Path, in_file: bool) -> None:
+    """From its first turn on: erasing the person takes the import, too. One with turns of nobody stays so."""
+    store: Any = SqliteStore(tmp_path / "talk.db") if in_file else MemoryStore()
+    whose: list[Identity | None] = [None]
+
+    async def given(key: SessionKey, input: Any) -> Given[Any]:
+        return Given(owner=whose[0])
+
+    async with hosted(Agent(ScriptedModel("a", "b", "c")), store=store, given=given) as host:
+        await host.turn("nobodys", "Hi")
+        whose[0] = ANA
+        await host.turn("nobodys", "Hi")
+        await host.import_history("s", [UserMessage(id="h0", content=(Text("My secret"),))], by="the old desk")
+        await host.turn("s", "Hi")
+        done = await host.erase(ANA, why="asked for it")
+        assert (done.sessions, done.messages) == (1, 3)
+        assert "My secret" not in str([entry async for entry in store.entries(SessionKey("s"))])
     await store.close()
 
 

@@ -12,8 +12,10 @@ import pytest
 from onrecord import Agent
 from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.messages import AssistantMessage
+from onrecord.conversation.outgoing import CallDelta, TextDelta
 from onrecord.errors import ModelError
 from onrecord.host import Committed, Gone, LiveItem, Progress
+from onrecord.host.live import Draft, Place, _progress
 from onrecord.record.entry import kind_of
 from onrecord.testing import FakeEffects, ScriptedModel, raises
 from tests.host.hosting import hosted
@@ -245,6 +247,7 @@ async def test_a_stream_left_early_lets_the_turn_go_on() -> None:
         ticket = await host.send("s", "Hi", busy="queue")
         model.replies.append(("Next.",))
         model.gate.set()
+        assert (await stream.result()).text == "So far and on."
         assert (await ticket.result()).text == "Next."
         held = await host.store.load("s")
         assert held is not None
@@ -270,3 +273,20 @@ async def test_a_take_that_showed_nothing_is_not_told_to_be_gone() -> None:
         with pytest.raises(ModelError):
             await host.turn("s", "Hi")
         assert not any(isinstance(item, Gone) for item in await task)
+
+
+def test_the_place_of_a_call_is_behind_the_words_before_it() -> None:
+    """A reader that was told of a call, and of no words, comes back and reads none of them again."""
+    draft = Draft()
+    draft.turn, draft.take = "t", 1
+    draft.add(TextDelta("Let me see. "))
+    draft.add(CallDelta(id="c", name="look", status="asked"))
+    told, stop = _progress(draft, 1, None)
+    assert told is not None
+    assert (told.place, stop) == (Place("t", 1, 12), 2)
+    draft.add(TextDelta("Three.", 12))
+    again, _ = _progress(draft, 0, told.place)
+    assert again is not None
+    assert (again.text, again.at, again.place) == ("Three.", 12, Place("t", 1, 18))
+    nothing, _ = _progress(Draft(), 0, None)
+    assert nothing is None

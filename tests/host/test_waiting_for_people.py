@@ -252,3 +252,20 @@ async def test_an_answer_that_was_set_aside_makes_way_for_the_next() -> None:
     async with hosted(asks, store=store) as host:
         assert (await host.answer("s", approved(question, by="Maria"), caller=BOSS)).text == "Done."
         assert (ran, await store.rows("in")) == (["pay"], [])
+
+
+async def test_a_question_expires_though_its_asker_is_gone() -> None:
+    """A newer build without the tool takes the wake: nothing is parked, and the session is free to be asked again."""
+    effects, ran = FakeEffects(), list[str]()
+    store = MemoryStore(clock=effects.now)
+    async with hosted(paying(ran, expires_s=60), store=store, effects=effects) as host:
+        assert (await host.turn("s", "Pay")).status == "paused"
+    effects.advance(seconds=61)
+    newer: Agent[Any, Any] = Agent(ScriptedModel("Too late."))
+    async with hosted(newer, store=store, effects=effects) as host:
+        await host.work(once=True)
+        session = await store.load("s")
+        assert session is not None
+        assert session.question is None
+        assert (await said(host))[-1] == "Too late."
+        assert (await store.rows("in"), ran) == ([], [])

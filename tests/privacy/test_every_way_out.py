@@ -5,6 +5,7 @@ One place decides (`onrecord.record.leaving`). Whoever adds a way out adds it to
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,12 +19,20 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.cli.main import main
+from onrecord.conversation.content import Citation
 from onrecord.conversation.inputs import Answered, Ask, Said
-from onrecord.conversation.outgoing import CallDelta, ReasoningDelta, TextDelta
+from onrecord.conversation.outgoing import (
+    CallDelta,
+    ChildDelta,
+    CitationDelta,
+    ProgressDelta,
+    ReasoningDelta,
+    TextDelta,
+)
 from onrecord.governance import Redaction, before_tool, on_input
 from onrecord.host import Committed, Host, Progress
 from onrecord.host.live import _left, _shown
-from onrecord.models.chunks import ThinkingChunk
+from onrecord.models.chunks import CitationChunk, ThinkingChunk
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import ENDS, Noted, VerdictFiled
 from onrecord.record.leaving import leaves_by
@@ -164,6 +173,41 @@ async def test_calls_and_reasoning_while_they_run(tmp_path: Path) -> None:
     assert kinds == {True: {CallDelta}, False: {CallDelta, ReasoningDelta}}
     clean("a live call", text(signs[True]))
     assert CANARY in text(signs[False])
+
+
+async def test_other_live_signs_are_redacted_too(tmp_path: Path) -> None:
+    """What a handler says of its progress, calls of an agent below, and sources: each comes whole."""
+
+    async def look(args: Mapping[str, Any], ctx: ToolContext[Any]) -> str:
+        ctx.progress(f"card={SECRET_NAME}, for {CANARY}")
+        await asyncio.sleep(0.01)  # readers read meanwhile
+        return "seen"
+
+    below = Agent(
+        ScriptedModel(call("look", card=SECRET_NAME, to=CANARY), "Seen."), name="below",
+        tools=[Tool("look", look, "Looks.")],
+    )  # fmt: skip
+    source = CitationChunk((Citation(url=f"https://example.org/{CANARY}", title=f"About {CANARY}"),))
+    model = ScriptedModel([call("below", message="Look."), call("look")], reply("Done.", source))
+    agent = Agent(model, tools=[below.as_tool(), Tool("look", look, "Looks.")], features=[REDACTION])
+    signs: dict[bool, list[object]] = {True: [], False: []}
+    async with SqliteStore(tmp_path / "talk.db") as store, Host(agent, store=store) as host:
+
+        async def read(redacted: bool) -> None:
+            async for item in host.live("ana", redacted=redacted):
+                if isinstance(item, Progress):
+                    signs[redacted] += [one for one in item.items if not isinstance(one, TextDelta)]
+                elif isinstance(item, Committed) and isinstance(item.entry.body, ENDS):
+                    return
+
+        readers = [asyncio.create_task(read(redacted)) for redacted in signs]
+        await asyncio.sleep(0)
+        await host.turn("ana", "Look.")
+        await asyncio.gather(*readers)
+    kinds = {redacted: {type(one) for one in items} for redacted, items in signs.items()}
+    assert kinds[True] == kinds[False] == {CallDelta, ProgressDelta, ChildDelta, CitationDelta}
+    clean("a live sign", text(signs[True]))
+    assert text(signs[False]).count(CANARY) > 3
 
 
 def test_what_cannot_be_redacted_is_shown_to_no_reader(caplog: pytest.LogCaptureFixture) -> None:

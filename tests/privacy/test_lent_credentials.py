@@ -12,6 +12,7 @@ import pytest
 from onrecord.agent import Agent
 from onrecord.cli.record_file import exported
 from onrecord.conversation.inputs import Answered, Ask
+from onrecord.conversation.outgoing import ProgressDelta
 from onrecord.governance import Credential, Credentials, NeedsCredential, Wanted, credential
 from onrecord.governance.credentials import CredentialSettled
 from onrecord.host import Host
@@ -101,3 +102,22 @@ async def test_a_secret_that_begins_like_another_leaves_no_end_of_it() -> None:
     result = await Agent(model, tools=[tool], features=[Credentials(issue)]).turn("go")
     assert texts(model.requests[1]) == ["with [credential] and [credential]"]
     assert "and-more" not in repr(result.entries)
+
+
+async def test_what_a_handler_says_while_it_runs_holds_no_secret() -> None:
+    """Whoever reads along gets its words at once, also cut at their greatest length and from a thread."""
+    seen: list[object] = []
+
+    def says(args: Mapping[str, Any], ctx: ToolContext[Any]) -> str:
+        ctx.progress(f"asking with {credential(ctx).secret}")
+        return "said"
+
+    needs = Tool("says", says, "Says.", traits=(NeedsCredential(service="calendar"),))
+    agent = Agent(
+        ScriptedModel(call("says"), "Done."), tools=[needs], features=[Credentials(Vault(Credential(SECRET)))]
+    )
+    async with agent.turn_stream("Go.") as stream:
+        seen += [delta async for delta in stream]
+    told = [one.message for one in seen if isinstance(one, ProgressDelta)]
+    assert told == ["asking with [credential]"]
+    assert SECRET not in repr(seen)

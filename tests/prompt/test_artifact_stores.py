@@ -255,6 +255,17 @@ async def test_a_deletion_that_was_cut_short_is_done_again(tmp_path: Path, monke
     assert within(tmp_path) == []
 
 
+async def test_a_folder_that_nothing_was_written_to_yet_is_in_nobodys_way(tmp_path: Path) -> None:
+    """A crash came before the file that says whose it is: it goes with whatever goes next."""
+    store = FileArtifacts(tmp_path)
+    await put(store, "a")
+    (folder,) = within(tmp_path)
+    await store.forget(ANA)
+    folder.mkdir()
+    await store.forget(Identity(principal="somebody"))
+    assert within(tmp_path) == []
+
+
 async def test_a_folder_that_does_not_say_whose_it_is_is_named(tmp_path: Path) -> None:
     """After all others: what may be theirs must not stay without a word."""
     store = FileArtifacts(tmp_path)

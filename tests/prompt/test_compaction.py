@@ -213,6 +213,13 @@ async def test_r7_without_a_summary_the_newest_that_fit_stay(summary: Any, why: 
     assert [e.why for e in bodies(result, Evicted)] == [why]
 
 
+async def test_r7_only_what_does_not_fit_is_left_out() -> None:
+    """Where the oldest is all that is too much, nothing else goes (case R7)."""
+    model = ScriptedModel("Hello.", consult=[raises("rate")])
+    await turn(agent_with(model), history=[*dialogue(1, 4000), *dialogue(6)])
+    assert spans(model.requests[1]) == [(1, 8)]
+
+
 async def test_r7_a_window_too_large_alone_stays() -> None:
     """The newest items are shown whatever they count (case R7)."""
     model = ScriptedModel("Hello.", consult=[raises("rate")])

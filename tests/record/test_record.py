@@ -129,6 +129,13 @@ def test_a_feature_s_bodies_are_typed_where_it_is_mounted() -> None:
     assert typed.decode_body(unknown.body.raw) == Booked(room=7)
 
 
+@pytest.mark.parametrize("told", [b'"\xff"', b'"\\ud800"', b"[" * 5000 + b"]" * 5000])
+def test_an_unknown_body_is_json_or_none(told: bytes) -> None:
+    """Nobody knows its fields, and yet a redaction reads all of them."""
+    with pytest.raises(RecordInvalid):
+        EntryCodec().decode_body(b'{"kind":"hotel.booked","room":%b}' % told)
+
+
 def test_unknown_bodies_keep_their_spelling() -> None:
     """Spaces, order of fields and numbers as they were written."""
     raw = b'{"kind" : "hotel.noted", "b": 1.0, "a": [ ] }'

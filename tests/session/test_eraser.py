@@ -7,9 +7,20 @@ from typing import TypeVar
 import pytest
 
 from onrecord.conversation.identity import SessionKey
+from onrecord.conversation.inputs import Question, Said, Woke
+from onrecord.conversation.outgoing import Wake
 from onrecord.errors import StoreError
 from onrecord.record.entry import Entry
-from onrecord.record.kinds import Noted, ToolReturned, TurnClosed
+from onrecord.record.kinds import (
+    Noted,
+    Pending,
+    ToolReturned,
+    TurnClosed,
+    TurnInput,
+    TurnOpened,
+    TurnPaused,
+    WakeArmed,
+)
 from onrecord.session import eraser
 from onrecord.session.eraser import Cells
 from onrecord.session.erasing import Told
@@ -114,3 +125,26 @@ async def test_data_that_no_record_tells_of_stays() -> None:
     assert left.data == {"plan": "gold", "last": "What is a room?", "turns": 0}
     told = Told.of(left, await record(store, KEY))
     assert set(told.origins) == {m.id for m in left.conversation.messages}
+
+
+async def test_what_a_wake_carried_goes_with_the_turn_that_armed_it() -> None:
+    """Also once it fired, and while its turn waits for a person; wakes of other turns keep what they carry."""
+    store, session = MemoryStore(), Session(key=KEY, digest_key="k1")
+    for name in ("first", "second"):
+        fired = Woke("reminder", at=OLD, payload=f"{name} pills")
+        armed = (
+            TurnOpened(input_kind="said", row="r", now=OLD), TurnInput(input=Said(name), now=OLD),
+            WakeArmed(wake=Wake(key=fired.key, at=OLD, payload=fired.payload)), TurnClosed(status="silent"),
+        )  # fmt: skip
+        pending = Pending(
+            turn=f"woken by {name}", row="woke::reminder", input=fired, now=OLD, key="speak", place="", take=1,
+            question=Question(key="q", text="Sure?", by="rule"),
+        )  # fmt: skip
+        opened = TurnOpened(input_kind="woke", row="r", now=OLD)
+        woken = opened, TurnInput(input=fired, now=OLD), TurnPaused(pending=pending)
+        session = await store.commit(changed(session, entries_of(session, armed, turn=name)))
+        session = await store.commit(changed(session, entries_of(session, woken, turn=pending.turn)))
+    for name, left in (("first", {"second"}), ("second", set[str]())):
+        await store.erase(KEY, messages=[f"{name}/u"], why="asked")
+        seen = str(await record(store, KEY)) + str((await folds(store, KEY)).pending)
+        assert {each for each in ("first", "second") if f"{each} pills" in seen} == left

@@ -120,6 +120,13 @@ CASES: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         "never-routes-contradicts-example", "error", some("a"),
         {"start": [Start("a", match=KEY, examples=["Refund me"])], "never_routes": ["refund  me"]},
     ),
+    (
+        "never-routes-contradicts-example", "error", some("a", "b"),
+        {
+            "start": [Start("a", match=Intent("a refund", examples=["Refund me"])), Start("b", match=Intent("b"))],
+            "classify": Scorer(), "routes": ROUND, "never_routes": ["refund  me"],
+        },
+    ),
     ("no-negative-evidence", "warning", some("a"), {"start": [Start("a", match=KEY)]}),
     ("few-declared-edges", "warning", some(*"abcde"), {"start": "a", "routes": [Route("a", "b")]}),
     (
@@ -164,6 +171,12 @@ def with_text(skills: list[Any], code: str) -> list[Any]:
 def test_each_code_is_found(code: str, severity: str, skills: list[Any], declared: dict[str, Any]) -> None:
     """With its severity: an error is what holds whatever is said and done."""
     assert codes(*with_text(skills, code), **declared).get(code) == severity
+
+
+def test_tools_of_which_some_share_a_prefix_are_no_remark() -> None:
+    """Only skills whose every tool bears it may be one."""
+    skills = [skill("a", "crm_read", "find"), skill("b", "crm_write", "crm_drop")]
+    assert "tools-share-prefix" not in codes(*skills, start="a", routes=ROUND)
 
 
 def test_every_code_of_the_specification_has_a_case() -> None:

@@ -10,7 +10,7 @@ from onrecord.errors import ConfigurationError
 from onrecord.governance import on_output
 from onrecord.skills import Engagement, Intent, Keywords, Route, Skill, SkillGraph, Start
 from onrecord.skills.cursor import Move
-from onrecord.skills.engagement import Renewal, Standing, advanced
+from onrecord.skills.engagement import Renewal, Standing, advanced, strength_of
 from onrecord.skills.skill_entries import MapEngaged, MapParked, SkillMoved
 from onrecord.testing import call
 from onrecord.turn.moments import Revise
@@ -139,6 +139,11 @@ def test_a_guess_does_not_bring_back_what_was_parked(strength: Any, comes_back: 
     back = advanced(parked, Renewal(moved=strength), Move(source="audit", to="report", by="entry"), USUAL)
     assert (back is not None) is comes_back
     assert not isinstance(back, MapEngaged) or (back.reengaged, back.by, back.founded_by) == (True, strength, "assumed")
+
+
+def test_to_stay_is_no_evidence() -> None:
+    """A way that was closed is filed as a move that stays; it renews nothing, or a map could not be parked by it."""
+    assert [strength_of(cause) for cause in ("stay", "none", "entry", "route")] == [None, None, "lexical", "structural"]
 
 
 async def test_better_evidence_upgrades_it() -> None:

@@ -191,6 +191,7 @@ def test_a_guard_that_says_nothing_is_refused(guard: Any, told: str) -> None:
         ({"total": {"eq": 1, "gt": 3}}, True),
         ({"total": {"eq": 1, "in": [2]}}, True),
         ({"total": {"gt": 1, "lt": "a"}}, True),
+        ({"total": {"gt": 1, "lt": 2.5}}, False),
         ({"tool_name": {"eq": "unknown"}}, True),
         ({"tool_name": {"eq": "price"}}, False),
         ({"current_skill": {"eq": "b"}}, True),

@@ -130,6 +130,14 @@ async def test_a_step_tool_stays_where_another_source_offers_it() -> None:
     assert "t2" in offered(requests[2])
 
 
+async def test_a_later_steps_tool_does_no_step_before_its_turn() -> None:
+    """It may be there, since another skill offers it; what is due stays due."""
+    features = [Skills(RETURNS, skill("b", *[t for t in RETURNS.tools if t.id == "t2"]))]
+    requests, result = await answering(pick("b"), pick("returns"), call("t2"), call("t1"), "x", "y", features=features)
+    assert [(b.step, b.tool) for b in bodies(result, StepAdvanced)] == [(1, "t1")]
+    assert "is done" not in texts(requests[3])[-1]
+
+
 async def test_a_step_taken_in_the_round_that_takes_the_skill_up_does_not_count() -> None:
     """It was asked for before anybody had read the procedure."""
     requests, result = await answering([pick("returns"), call("t1")], "x", "y", features=[Skills(RETURNS)])

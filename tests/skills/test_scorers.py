@@ -140,6 +140,7 @@ def test_shares_are_a_softmax_over_what_is_alive() -> None:
     assert list(shares) == ["a", "b"]
     assert sum(shares.values()) == pytest.approx(1)
     assert relevances({}, None) == {}
+    assert relevances({"a": 0.0, "b": 1000.0}, None) == {"b": 1.0, "a": 0.0}
 
 
 @pytest.mark.parametrize("first", [[float("nan"), 0.0], [1.0], None], ids=["no number", "another length", "too few"])

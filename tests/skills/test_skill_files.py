@@ -103,6 +103,19 @@ async def test_a_file_that_cannot_be_read_is_named_without_its_place(
         tool.handler({"skill": "refunds", "path": "references/guide.md"}, None)
 
 
+async def test_files_are_named_in_one_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the order in which a disk tells them: the same call reads the same."""
+    for name in "cab":
+        (folder / "orders" / f"{name}.md").write_text(name)
+    told = list[str]()
+    for order in (sorted, lambda found: sorted(found, reverse=True)):
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "rglob", lambda path, pattern, *, order=order: order(path.glob(f"**/{pattern}")))
+            told.append((await read(folder, "missing.md", "orders"))[1])
+    assert told[0] == told[1]
+    assert [told[0].index(f"{name}.md") for name in "abc"] == sorted(told[0].index(f"{name}.md") for name in "abc")
+
+
 async def test_only_skills_have_files(folder: Path, tmp_path: Path) -> None:
     """A skill is one of those that there are; a folder that is a link to elsewhere is none."""
     (tmp_path / "elsewhere").mkdir()

@@ -9,7 +9,9 @@ import pytest
 from onrecord.errors import StoreError
 from onrecord.session.session import Session
 from onrecord.stores import SqliteStore
-from onrecord.testing.conformance.asking import record
+from onrecord.stores.sqlite_schema import migrate
+from onrecord.stores.sqlite_upkeep import backup, faults_of, sessions_of
+from onrecord.testing.conformance.asking import loaded, record
 from onrecord.testing.conformance.samples import turn
 from tests.stores.filled import CANARY, filled, outcome
 
@@ -121,3 +123,84 @@ async def test_rows_that_make_no_sense_are_told(tmp_path: Path, sql: str) -> Non
         assert {error.code for error in told} == {"store-corrupt"}
         assert all(CANARY not in f"{error} {error.hint}" for error in told)
         await store.commit(turn("another"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "update sessions set state='{}'",
+        "update sessions set state=7",
+        "update sessions set seq=seq+1",
+        "update sessions set seq='many'",
+        "update sessions set seq=4294967295",
+        "update sessions set seq=-1",
+        "update sessions set generation='t', version='u', messages='v'",
+        "update sessions set parent=x'ff'",
+        "update messages set body=7",
+        "delete from messages where place % 4294967296 = 7",
+        "update entries set at='yesterday' where place % 4294967296 = 5",
+        "update entries set at=-1, n='n', take='t', cause='c', path=x'ff', turn=x'ff' where place % 4294967296 = 5",
+        "update entries set body=7, kind=x'ff' where place % 4294967296 = 5",
+        "delete from entries where place % 4294967296 > 100",
+    ],
+)
+async def test_what_makes_no_sense_can_be_erased(tmp_path: Path, sql: str) -> None:
+    """With the whole session: nothing that it held is left, it begins anew, and no other session is touched."""
+    path = tmp_path / "x.db"
+    await filled(path)
+    async with SqliteStore(path) as store:
+        other = await store.commit(turn("another"))
+    with sqlite3.connect(path) as meddler:
+        meddler.execute(
+            f"{sql}{' and' if 'where' in sql else ' where'} {'no' if 'sessions' in sql else 'place >> 32'}=1"
+        )
+    meddler.close()
+    async with SqliteStore(path) as store:
+        await store.erase("s", why="asked")
+        assert await store.load("another") == other
+        assert [entry.seq for entry in await record(store, "another")] == list(range(other.seq))
+        session = await store.commit(turn(await loaded(store, "s")))
+        assert len(session.conversation.messages) == 2
+    assert CANARY.encode() not in path.read_bytes()
+
+
+async def test_a_name_of_a_table_that_is_no_text_is_told_everywhere(tmp_path: Path) -> None:
+    """The driver would quote it in its own error, which is then no text either."""
+    path = tmp_path / "x.db"
+    await filled(path, 1)
+    with sqlite3.connect(path) as meddler:
+        meddler.execute("pragma writable_schema=1")
+        meddler.execute("update sqlite_master set name=cast(x'73841ff1' as text) where name='sessions'")
+    meddler.close()
+    store = SqliteStore(path)
+
+    async def now(call: Callable[[], object]) -> object:
+        return call()
+
+    calls: tuple[Callable[[], Awaitable[object]], ...] = (
+        lambda: store.load("s"),
+        lambda: store.commit(turn("another")),
+        lambda: now(lambda: faults_of(str(path))),
+        lambda: now(lambda: sessions_of(str(path))),
+        lambda: now(lambda: backup(str(path), str(tmp_path / "copy.db"))),
+        lambda: now(lambda: migrate(str(path))),
+    )
+    for end in [await outcome(call) for call in calls]:
+        assert isinstance(end, StoreError)
+        assert end.code == "store-corrupt"
+    await store.close()
+
+
+@pytest.mark.parametrize("size", [1, 600])
+@pytest.mark.parametrize("count", ["'many'", "x'ff'"])
+async def test_a_count_that_is_no_number_is_told(tmp_path: Path, count: str, size: int) -> None:
+    """However long the session is."""
+    path = tmp_path / "x.db"
+    await filled(path, size)
+    with sqlite3.connect(path) as meddler:
+        meddler.execute(f"update sessions set messages={count}")  # noqa: S608 - a text of this test
+    meddler.close()
+    async with SqliteStore(path) as store:
+        found = await outcome(lambda: store.load("s"))
+        assert isinstance(found, StoreError)
+        assert found.code == "store-corrupt"

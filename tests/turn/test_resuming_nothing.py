@@ -59,7 +59,7 @@ async def test_an_agent_without_the_tool_that_asked_is_refused() -> None:
     agent, session, answer = await paused()
     with pytest.raises(UsageError, match="the tool 'ask' that it waits for is not part of this agent") as refused:
         await turn(agent.with_(tools=[]), answer, session=session)
-    assert refused.value.hint == "answer with an agent that still has it, or let the question go"
+    assert refused.value.hint == "answer with an agent that still has it, or decline, which lets the question go"
 
 
 async def test_a_director_that_does_not_come_to_the_pause_leaves_it_answered() -> None:

@@ -61,10 +61,10 @@ def standard_evidence(turn: Turn, tool: Tool, call: ToolCall, scorer: Scorer | N
 
 
 def _frames(turn: Turn) -> list[tuple[str, str]]:
-    """What the model had before it: sentences of the instructions, the message, results of this turn; the last ones."""
+    """What the model had before it: sentences of the instructions, this turn's message and results; the last ones."""
     found = [("instructions", part) for part in re.split(r"(?<=[.!?])\s+", turn.instructions.strip()) if part]
     task = next((u for u in reversed(turn.conversation.units) if isinstance(u, UserMessage)), None)
-    if task is not None:
+    if task is not None and task.turn == turn.id:  # an earlier turn's words would outlive its erasure in the question
         found.append(("message", _text(task.content)))
     for round_ in turn.rounds:
         found += [(f"result of {c.name}", _text(c.result or ())) for c in round_.calls if c.status == "returned"]

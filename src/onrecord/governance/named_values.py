@@ -59,16 +59,17 @@ def without_named(text: str, names: frozenset[str], word: Callable[[str], str]) 
     seen = folded(text)
     if not any(name in seen for name in names):
         return text
+    if not text.isascii():
+        plain = text.lower()
+        if _odd.search(text) or any(seen.count(name) != plain.count(name) for name in names):
+            return _without(text, names, word)
     for form in _forms(names):
         text = form.sub(lambda found: word(found[1]), text)
-    if text.isascii():
-        return text
-    plain, seen = text.lower(), folded(text)
-    return text if all(seen.count(name) == plain.count(name) for name in names) else _without(text, names, word)
+    return text
 
 
 def _without(text: str, names: frozenset[str], word: Callable[[str], str]) -> str:
-    """The same for names that only the folded text has: found there, and taken out of the text itself."""
+    """The same for names and signs that only the folded text has: found there, and taken out of the text itself."""
     seen = _Folded(text)
     for form in _forms(names):
         left, done = list[str](), 0
@@ -96,7 +97,7 @@ class _Folded:
 def _piece(char: str) -> str:
     """One letter or accent folded; a sign stays, or it could become one that ends a value."""
     is_word = char.isalpha() or unicodedata.category(char).startswith("M") or not folded(char)
-    return folded(char) if is_word else char
+    return folded(char) if is_word else _SIGNS.get(char, char)
 
 
 def folded(text: str) -> str:
@@ -109,4 +110,8 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKD", _unseen("", unicodedata.normalize("NFKD", text).casefold()))
 
 
+_SIGNS = {"\uff1a": ":", "\ufe55": ":", "\uff1d": "="}
+"""Wide signs between a name and its value. Neither of them ends one."""
+
+_odd = re.compile(f"[{''.join(_SIGNS)}{INVISIBLE}]")
 _unseen = re.compile(f"[{INVISIBLE}]").sub

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from onrecord.conversation.required_text import required_text
 from onrecord.governance.named_values import without_named
+from onrecord.governance.seen_text import SeenText, looks_otherwise
 
 __all__ = ("RedactedWords",)
 
@@ -28,6 +29,22 @@ class RedactedWords:
         for required, pattern in self._searched:
             if required in text:
                 text = pattern.sub(self._put, text)
+        return self._seen(text) if looks_otherwise(text) else text
+
+    def _seen(self, text: str) -> str:
+        """A text by its patterns as it looks: an accent apart, or a letter nobody sees, hides nothing."""
+        seen = SeenText(text)
+        for required, pattern in self._searched:
+            if required not in seen.text:
+                continue
+            left, done = list[str](), 0
+            for start, end in map(seen.span, pattern.finditer(seen.text)):
+                if end > start >= done:  # a letter that stands for two is taken out once
+                    left += [text[done:start], self._word]
+                    done = end
+            if left:
+                text = "".join([*left, text[done:]])
+                seen = SeenText(text)
         return text
 
     def prose(self, text: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-
+from onrecord.conversation.outgoing import Delta
 from onrecord.turn.result import O
 from onrecord.turn.stream import TurnStream
 
@@ -13,9 +12,11 @@ __all__ = ("HostStream",)
 class HostStream(TurnStream[O]):
     """The deltas of a hosted turn, then its result. Leaving it early lets the turn go on: it is the host's."""
 
+    def _emit(self, delta: Delta) -> None:
+        if not self._left:
+            super()._emit(delta)
+
     async def leave(self) -> None:
-        """Stops reading. The turn goes on, and its result is in the record."""
-        task = self._task
-        if task is not None and not task.done():
-            task.cancel()
-            await asyncio.wait([task])
+        """Stops reading. The turn goes on: `result` still waits for it, and its words are in the record."""
+        self._left = True
+        self._buffer.clear()

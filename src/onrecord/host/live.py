@@ -18,9 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from onrecord.conversation.identity import SessionKey
-from onrecord.conversation.outgoing import CallDelta, Delta, MarkDelta, ReasoningDelta, TextDelta
+from onrecord.conversation.outgoing import Delta, MarkDelta, TextDelta
 from onrecord.record.entry import Entry
-from onrecord.record.leaving import Leaves, call_leaving, leaving
+from onrecord.record.leaving import Leaves, delta_leaving, leaving
 from onrecord.session.store import Store
 
 log = logging.getLogger("onrecord.host")
@@ -252,16 +252,12 @@ def _left(make: Callable[[], L], what: str) -> L | None:
 
 
 def _shown(progress: Progress, leaves: Leaves) -> Progress | None:
-    """What is said goes as it is said. Under a redaction, calls go as their entries do, and reasoning does not go.
-
-    Of what comes in pieces nobody could tell what has to be taken out.
-    """
+    """What leaves of a piece of news. What cannot be redacted is shown to nobody."""
     if leaves is leaving:
         return progress
-    items: list[Delta | None] = [
-        _left(partial(call_leaving, one, leaves), "a call") if isinstance(one, CallDelta) else one
+    items = [
+        one if type(one) is TextDelta else _left(partial(delta_leaving, one, leaves), "a live sign")
         for one in progress.items
-        if not isinstance(one, ReasoningDelta)
     ]
     shown = tuple(one for one in items if one is not None)
     return replace(progress, items=shown) if shown else None
@@ -275,12 +271,25 @@ def _progress(draft: Draft, index: int, place: Place | None) -> tuple[Progress |
         items = [cut for item in items if (cut := _behind(item, read)) is not None]
     if not items:
         return None, stop
-    at = read
     for item in items:  # mostly the first one; a generator would cost as much as the rest
         if isinstance(item, (TextDelta, MarkDelta)):
             at = item.at
             break
+    else:
+        at = max(read, _said_before(draft, index))
     return Progress(turn=draft.turn, take=draft.take, at=at, items=tuple(items)), stop
+
+
+def _said_before(draft: Draft, index: int) -> int:
+    """How much text was released before this delta: where a reader stands who is told of a call alone."""
+    while index:
+        index -= 1
+        item = draft.deltas[index]
+        if isinstance(item, TextDelta):
+            return item.at + len(item.text)
+        if isinstance(item, MarkDelta):
+            return item.at
+    return 0
 
 
 def _behind(item: Delta, read: int) -> Delta | None:

@@ -13,12 +13,13 @@ from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.outgoing import Delta
 from onrecord.host.hot import is_about
 from onrecord.host.live import Draft
+from onrecord.host.setup import log
 from onrecord.session.inbox import Row
 from onrecord.session.session import Session
 from onrecord.turn.result import O, TurnResult
-from onrecord.turn.turn import Turn
+from onrecord.turn.turn import SETTLE_S, Turn
 
-__all__ = ("Asked", "Leased", "Name", "Running", "Ticket", "name_of")
+__all__ = ("STOPPING_S", "Asked", "Leased", "Name", "Running", "Ticket", "name_of", "tell_stuck")
 
 Name = tuple[SessionKey, str]
 """What a row of the inbox is known by: its session and its key."""
@@ -36,6 +37,18 @@ class Asked(Struct, frozen=True, kw_only=True):
     options: tuple[object, ...] = ()
     history: Any = None
     emit: Callable[[Delta], None] | None = None
+
+
+STOPPING_S = 10.0
+"""How long something may take to end that was told to, until it is said that it does not. Clean-up takes a while."""
+
+
+def tell_stuck(row: Row, why: str) -> None:
+    """Says that what takes a row does not end. Python cannot end a task that does not want to."""
+    log.error(
+        "what takes a row %s and does not end: a rule, a tool, a model or `deliver` swallows its cancellation", why,
+        extra={"row": row.n, "code": "does-not-end"},
+    )  # fmt: skip
 
 
 class Leased:
@@ -67,6 +80,11 @@ class Leased:
         """The host closes: it is left, and its row given back."""
         self.is_stopped = True
         self._leave()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it still runs, and not because it is being stored."""
+        return self.task is not None and not self.task.done() and self.has_begun and not self.has_ended
 
     def _leave(self) -> None:
         # Once it is being stored, the store decides: it compares leases, and finishes what it began.
@@ -127,7 +145,14 @@ class Running(Leased):
         if self.turn is not None and not self.turn.interrupt(by):
             return False
         self.interruption = by  # a take that begins anew is stopped too
+        # A call that may have effects is given its own time first.
+        given_s = SETTLE_S if self.turn is not None and self.turn.shielded else 0.0
+        asyncio.get_running_loop().call_later(given_s + STOPPING_S, self._tell_if_stuck, self.turn)
         return True
+
+    def _tell_if_stuck(self, turn: Turn | None) -> None:
+        if turn is not None and turn is self.turn:
+            tell_stuck(self.row, "was interrupted")
 
     def due_interruption(self, base: Session | None) -> Interruption | None:
         """What stops the take once it has begun, unless it stopped a turn before this one."""

@@ -62,8 +62,8 @@ class Given(Struct, Generic[C], frozen=True, kw_only=True):
     """What a turn gets that the row does not hold: the context of its tools, more options, another history.
 
     Asked for before every take. What the caller of a turn gave, and options stored with its input, stand; this fills in
-    the rest. ``owner`` is whose a new session becomes, or one that is empty and nobody's, as that of a person who was
-    erased; erasing a person goes by it.
+    the rest. ``owner`` is whose a new session becomes, or one of nobody that is empty, as that of a person who was
+    erased, or in which there was no turn yet, only an imported history. Erasing a person goes by it.
     """
 
     context: C | None = None

@@ -13,7 +13,7 @@ from typing import Any
 
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import LeaseLost, OnrecordError, StoreError
-from onrecord.host.delivery import ended_by
+from onrecord.host.delivery import ended_by, stopped
 from onrecord.host.hot import HotSessions
 from onrecord.host.live import Live
 from onrecord.host.running import Name, Running, name_of
@@ -96,9 +96,9 @@ class Takes:
         """Running turns may end until that time of the loop's clock, then their rows are given back."""
         self._closing = True
         await ended_by(until, [running.task for running in self.running.values()])
-        for running in list(self.running.values()):
-            running.stop()
-        await ended_by(math.inf, [*(running.task for running in self.running.values()), *self._besides])
+        for row in await stopped([*self.running.values()]):
+            await self._give_back(row)
+        await ended_by(math.inf, self._besides)
 
     # ---- one row
 

@@ -181,8 +181,8 @@ async def _order(setup: Setup, running: Running, plan: Plan, base: Session | Non
     base_or_key: Session | SessionKey = row.session if base is None else base
     if given.owner is not None and base is None:
         base_or_key = Session(key=row.session, owner=given.owner, digest_key=setup.effects.nonce())
-    elif given.owner is not None and base is not None and base.owner is None and not base.conversation.units:
-        base_or_key = replace(base, owner=given.owner)  # that of somebody who was erased begins anew
+    elif given.owner is not None and base is not None and base.owner is None and _is_new(base):
+        base_or_key = replace(base, owner=given.owner)
     own = asked.options or decode_options(row.options, plan.options)
     named = {type(option) for option in own}  # what an input came with stands; `given` adds what it did not say
     options = (*own, *(option for option in given.options if type(option) not in named))
@@ -193,6 +193,11 @@ async def _order(setup: Setup, running: Running, plan: Plan, base: Session | Non
         interrupted=running.due_interruption(base), was_read=lambda: draft.was_read, may_retry=bool(setup.retry),
         record=setup.store.entries,
     )  # fmt: skip
+
+
+def _is_new(session: Session) -> bool:
+    """Whether a conversation begins: that of somebody who was erased, or one with nothing but an import."""
+    return not session.conversation.units or session.last_user_at is session.last_assistant_at is None
 
 
 def as_history(history: Any) -> Conversation | None:

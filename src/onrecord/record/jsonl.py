@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from onrecord.errors import ConfigurationError, RecordInvalid
-from onrecord.jsonio import UNREADABLE, misfit
+from onrecord.jsonio import UNREADABLE, loads, misfit
 from onrecord.record.entry import Body, Entry, UnknownBody
 from onrecord.record.kinds import CORE_KINDS
 
@@ -72,6 +72,7 @@ class EntryCodec:
             if kind in self.kinds:
                 body: Body = self._body(raw)
                 return body
+            loads(raw)  # whoever reads on, a redaction for one, takes it for JSON
         except UNREADABLE as error:
             raise RecordInvalid(f"a record body does not decode: {misfit(error)}") from None
         return UnknownBody(was=kind, raw=Raw(bytes(raw)))

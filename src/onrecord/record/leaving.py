@@ -12,11 +12,21 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from onrecord.conversation.outgoing import CallDelta
+from onrecord.conversation.content import Text
+from onrecord.conversation.messages import Round
+from onrecord.conversation.outgoing import (
+    CallDelta,
+    ChildDelta,
+    CitationDelta,
+    Delta,
+    ProgressDelta,
+    ReasoningDelta,
+    SearchDelta,
+)
 from onrecord.record.entry import Body, Entry
-from onrecord.record.kinds import ToolStarted, VerdictFiled
+from onrecord.record.kinds import Noted, RoundSettled, ToolStarted, VerdictFiled
 
-__all__ = ("Leaves", "body_leaving", "call_leaving", "leaves_by", "leaving")
+__all__ = ("Leaves", "body_leaving", "delta_leaving", "leaves_by", "leaving")
 
 Leaves = Callable[[Entry], Entry]
 """How an entry looks outside the record. Where it raises, the entry is shown to nobody."""
@@ -52,7 +62,29 @@ def body_leaving(body: Body, leaves: Leaves) -> Body:
     return leaves(Entry(seq=0, n=0, turn="", take=0, where="", at=_THEN, cause=None, body=body)).body
 
 
-def call_leaving(delta: CallDelta, leaves: Leaves) -> CallDelta:
-    """The live sign of a call, with arguments as the entry has them that tells of it."""
-    body = body_leaving(ToolStarted(call=delta.id, round="", name=delta.name, args=delta.args, key=""), leaves)
-    return replace(delta, args=body.args if isinstance(body, ToolStarted) else {})
+def delta_leaving(delta: Delta, leaves: Leaves) -> Delta | None:
+    """What leaves of a live sign; what comes whole looks as an entry that tells of it. None: nothing does.
+
+    Words of a reply go as they are said, since nobody could tell from a piece what has to be taken out, and for that
+    reason reasoning does not go.
+    """
+    match delta:
+        case CallDelta():
+            body = body_leaving(ToolStarted(call=delta.id, round="", name=delta.name, args=delta.args, key=""), leaves)
+            return replace(delta, args=body.args if isinstance(body, ToolStarted) else {})
+        case ProgressDelta():
+            body = body_leaving(Noted(by=delta.name, text=delta.message), leaves)
+            return replace(delta, message=body.text if isinstance(body, Noted) else "")
+        case CitationDelta():
+            body = body_leaving(
+                RoundSettled(round=Round(id="", content=(Text("", citations=delta.citations),))), leaves
+            )
+            held = body.round.content if isinstance(body, RoundSettled) else ()
+            return CitationDelta(tuple(one for part in held if isinstance(part, Text) for one in part.citations))
+        case ChildDelta():
+            below = delta_leaving(delta.delta, leaves)
+            return replace(delta, delta=below) if isinstance(below, (CallDelta, SearchDelta, ChildDelta)) else None
+        case ReasoningDelta():
+            return None
+        case _:
+            return delta

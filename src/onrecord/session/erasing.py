@@ -17,16 +17,25 @@ from msgspec.structs import replace
 
 from onrecord.conversation.conversation import Conversation
 from onrecord.conversation.identity import Identity, SessionKey, session_key
+from onrecord.conversation.inputs import Woke
 from onrecord.conversation.messages import AssistantMessage, Message
 from onrecord.errors import RecordInvalid, StoreError, UsageError
 from onrecord.jsonio import writable
 from onrecord.record.entry import Body, Entry, kind_of
-from onrecord.record.kinds import DataPatched, Erased, HistoryChanged, TurnClosed, TurnInterrupted
+from onrecord.record.kinds import (
+    DataPatched,
+    Erased,
+    HistoryChanged,
+    TurnClosed,
+    TurnInput,
+    TurnInterrupted,
+    WakeArmed,
+)
 from onrecord.session.codec import stored_slots
 from onrecord.session.core_folds import CORE
 from onrecord.session.erasure import Kept, Retention
 from onrecord.session.folding import land, refold
-from onrecord.session.quoting import Names, unquoted
+from onrecord.session.quoting import Names, unquoted, without_payload
 from onrecord.session.session import Session
 from onrecord.session.walking import Walked, resalted, walk
 from onrecord.session.working import NO_FOLDS
@@ -211,12 +220,14 @@ def without(
     gone = turns | {entry.turn for entry in entries if _erases(entry.body)}
     first = next((place for place, entry in enumerate(entries) if entry.turn in turns), len(entries))
     names = Names.of(entries[place] for place in range(len(entries)) if entries[place].turn not in gone)
+    woken = frozenset[str]() if keeps_state else _woken(entries, turns)
+
+    def stripped(entry: Entry) -> Entry:
+        body = unquoted(entry.body, names)
+        return replace(entry, body=without_payload(body) if entry.turn in woken else body)
+
     left = [
-        erased_entry(entry, why, at)
-        if entry.turn in gone
-        else replace(entry, body=unquoted(entry.body, names))
-        if place > first
-        else entry
+        erased_entry(entry, why, at) if entry.turn in gone else stripped(entry) if place > first else entry
         for place, entry in enumerate(entries)
     ]
     start = Session(key=session.key, digest_key=session.digest_key)
@@ -238,6 +249,18 @@ def without(
     erased = sum(isinstance(new.body, Erased) and not isinstance(old.body, Erased)
                  for old, new in zip(entries, salted, strict=True) if old.turn in turns)  # fmt: skip
     return Rewritten(final, changed, added, erased, gone)
+
+
+def _woken(entries: Iterable[Entry], turns: Collection[str]) -> frozenset[str]:
+    """The turns that wakes of these turns began: what such a wake carries was written by the turn that armed it."""
+    armed, found = dict[str, str](), set[str]()
+    for entry in entries:
+        body = entry.body
+        if isinstance(body, WakeArmed):
+            armed[body.wake.key] = entry.turn
+        elif isinstance(body, TurnInput) and isinstance(body.input, Woke) and armed.get(body.input.key) in turns:
+            found.add(entry.turn)
+    return frozenset(found)
 
 
 def _patched(entries: Iterable[Entry], turns: Collection[str]) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from onrecord.conversation.inputs import Input, Said
+from onrecord.conversation.inputs import Input, Said, Woke
 from onrecord.conversation.messages import Round
 from onrecord.record.entry import Body, Entry
 from onrecord.record.kinds import (
@@ -22,7 +22,7 @@ from onrecord.record.kinds import (
     TurnPaused,
 )
 
-__all__ = ("CONSULTED", "Names", "unpreviewed", "unquoted")
+__all__ = ("CONSULTED", "Names", "unpreviewed", "unquoted", "without_payload")
 
 CONSULTED = "consult/"
 """How the names begin under which a paused turn keeps what features asked a model silently."""
@@ -65,6 +65,16 @@ def unquoted(body: Body, names: Names) -> Body:
         return body if body.input is (said := unpreviewed(body.input, names)) else replace(body, input=said)
     if isinstance(body, TurnPaused):
         return body if (held := _unquoted(body.pending, names)) is body.pending else replace(body, pending=held)
+    return body
+
+
+def without_payload(body: Body) -> Body:
+    """The body, of a turn that a wake began, without what the wake carried."""
+    if isinstance(body, TurnInput) and isinstance(body.input, Woke):
+        return replace(body, input=replace(body.input, payload=None))
+    if isinstance(body, TurnPaused) and isinstance(body.pending.input, Woke):
+        pending = replace(body.pending, input=replace(body.pending.input, payload=None))
+        return replace(body, pending=pending)
     return body
 
 

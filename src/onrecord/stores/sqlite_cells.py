@@ -10,8 +10,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw, json
-from msgspec.structs import replace
+from msgspec import DecodeError, Raw, json
 
 from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.errors import RecordInvalid, StoreError
@@ -47,14 +46,21 @@ class _ReadCells:
         return int(no)
 
     def bare(self, key: SessionKey) -> Bare | None:
-        sql = "select version, generation, seq, messages, owner, parent from sessions where tenant=? and id=?"
+        sql = "select version, generation, messages, owner, parent from sessions where tenant=? and id=?"
         found = self._run(sql, (key.tenant, key.id)).fetchone()
         if found is None:
             return None
-        version, generation, seq, messages, owner, parent = found
+        version, generation, messages = (one if isinstance(one, int) else 0 for one in found[:3])
+        owner, parent = (one if isinstance(one, str) else "" for one in found[3:])
+        try:
+            whose = json.decode(owner, type=Identity) if owner else None
+        except DecodeError:
+            whose = None
+        first, last = span(self._no(key))  # the entries say how many they are: a wrong number leads to places of others
+        (end,) = self._run("select max(place) from entries where place between ? and ?", (first, last)).fetchone()
+        seq = 0 if end is None else int(end) + 1 - first
         session = Session(
-            key=key, version=version, generation=generation, seq=seq, parent=parent or None,
-            owner=json.decode(owner, type=Identity) if owner else None,
+            key=key, version=version, generation=generation, seq=seq, parent=parent or None, owner=whose
         )  # fmt: skip
         return Bare(session, messages)
 
@@ -85,9 +91,22 @@ class _ReadCells:
         for *row, kind in self._run(sql, (first + after + 1, last, *given)):
             try:
                 yield read_entry(row, key, row[0], first, self._cells, self._codec)
-            except (RecordInvalid, StoreError):
-                bare = read_entry([*row[:-1], None], key, row[0], first, self._cells, self._codec)
-                yield replace(bare, body=UnknownBody(was=kind, raw=Raw(b"null")))
+            except (RecordInvalid, StoreError, ValueError, TypeError):
+                yield self._damaged(row, first, kind)
+
+    def _damaged(self, row: Sequence[Any], first: int, kind: object) -> Entry:
+        """What can be said of an entry that does not decode. One of no known time is of now, so no age takes it."""
+        place, n, turn, take, path, at, cause, _ = row
+        try:
+            when = datetime.fromisoformat(at)
+        except (ValueError, TypeError):
+            when = self.now
+        return Entry(
+            seq=place - first, n=n if isinstance(n, int) else 0, turn=turn if isinstance(turn, str) else "",
+            take=take if isinstance(take, int) else 0, where=path if isinstance(path, str) else "", at=when,
+            cause=cause if isinstance(cause, int) else None,
+            body=UnknownBody(was=kind if isinstance(kind, str) else "", raw=Raw(b"null")),
+        )  # fmt: skip
 
     def owned(self, who: Identity) -> list[SessionKey]:
         sql = "select tenant, id from sessions where owner=? and owner<>''"

@@ -51,11 +51,14 @@ _SAME_AS = {
 }
 
 
-def fault(error: sqlite3.Error, path: str) -> StoreError:
-    """The error a caller sees instead of the driver's, whose own text may quote what is stored."""
+def fault(error: sqlite3.Error | UnicodeDecodeError, path: str) -> StoreError:
+    """The error a caller sees instead of the driver's, whose own text may quote what is stored.
+
+    Where a table's definition is damaged, that text is none, and the driver raises UnicodeDecodeError in place of it.
+    """
     name = str(getattr(error, "sqlite_errorname", ""))
     primary = "_".join(name.split("_")[:2])
-    if not name and "UTF-8" in str(error):
+    if not name and (isinstance(error, UnicodeDecodeError) or "UTF-8" in str(error)):
         primary = "SQLITE_CORRUPT"
     if primary == "SQLITE_CANTOPEN" and (better := unusable_path(path)) is not None:
         return better
@@ -66,7 +69,7 @@ def fault(error: sqlite3.Error, path: str) -> StoreError:
     return StoreError(f"the store {path!r}: {what} ({name or type(error).__name__})", code=code, hint=hint)
 
 
-def passing(error: sqlite3.Error) -> bool:
+def passing(error: sqlite3.Error | UnicodeDecodeError) -> bool:
     """Whether the open file is fine and only this attempt failed."""
     name = str(getattr(error, "sqlite_errorname", ""))
     return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_TOOBIG"))

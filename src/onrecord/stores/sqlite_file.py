@@ -224,7 +224,7 @@ class _Served:
                 connection.execute("pragma busy_timeout=0")  # from here on `_patiently` waits
                 self.identity = _identity(self.path)
             value = _patiently(job.act, connection, job.asked)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             job.tell(None, fault(error, self.path))
             if not passing(error):
                 _let_go(connection)

@@ -248,7 +248,7 @@ def schema_version(path: str) -> int:
                 raise
         with closing(opened_to_read(path)) as connection:
             return _version(connection, path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise fault(error, path) from None
 
 
@@ -267,7 +267,7 @@ def migrate(path: str) -> int:
                 _upgrade(connection)
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise fault(error, path) from None
     return before
 

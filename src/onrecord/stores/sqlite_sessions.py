@@ -83,7 +83,7 @@ class Loading:
 def begin_reading(key: SessionKey, codec: CellCodec, connection: sqlite3.Connection) -> Session | Loading | None:
     """The session, or its beginning where it is long. Whoever asks has a transaction open."""
     row = connection.execute(_STATE, (key.tenant, key.id)).fetchone()
-    if row is None or row[4] <= PAGE:
+    if row is None or not isinstance(row[4], int) or row[4] <= PAGE:
         return None if row is None else read_session(key, codec, connection)
     return Loading(key, row[:5], row[5])
 

@@ -69,7 +69,7 @@ def backup(path: str, copy: str, *, progress: Progress | None = None) -> int:
             try:
                 with closing(sqlite3.connect(part, isolation_level=None)) as made:
                     _copy(source, made, progress)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise fault(error, copy) from None
         _check_copy(path, part)
         _appear(part, target)
@@ -103,7 +103,7 @@ def _check_copy(path: str, part: Path) -> None:
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             found = connection.execute("pragma integrity_check(1)").fetchone()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise fault(error, path) from None
     if found != ("ok",):
         raise damaged(path, "its copy is not whole, so it was not kept; onrecord store check says more")
@@ -139,7 +139,7 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
     try:
         with closing(opened_to_read(path)) as connection:
             yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise fault(error, path) from None
 
 

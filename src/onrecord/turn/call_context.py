@@ -123,7 +123,12 @@ class CallContext:
         if self.turn.emit is None or self.over:
             return
         given: object = message
-        words = cut(writable(given), LONGEST_PROGRESS) if isinstance(given, str) else ""
+        words = writable(given) if isinstance(given, str) else ""
+        if self.turn.lent:
+            from onrecord.turn.lent import without_lent  # it knows of calls, which know of this
+
+            words = without_lent(self.turn, words)
+        words = cut(words, LONGEST_PROGRESS)
         told = ProgressDelta(id=self.call.id, name=self.call.name, message=words)
         if threading.get_ident() == self._thread:
             self.turn.emit(told)

@@ -14,6 +14,7 @@ from onrecord.turn.above import AskerGone
 from onrecord.turn.call import Handled, effect_key, error_text, finish_call, place_of, return_call
 from onrecord.turn.call_context import answer_name, answers_to
 from onrecord.turn.dispatch import HANDLER, Batch, dispatch, resume_call, settle_rest
+from onrecord.turn.moments import Moment
 from onrecord.turn.pause import Asking, has_not_run, pause, schema_mark
 from onrecord.turn.turn import Turn
 from onrecord.turn.verdicts import file_verdict
@@ -34,11 +35,15 @@ def remember_effects(turn: Turn, pending: Pending) -> None:
 async def resume_verb(
     turn: Turn, batch: Batch, pending: Pending, *, reply_hooks: ReplyHooks | None = None
 ) -> Question | None:
-    """Goes on where the verb paused. The next question, when there is another."""
+    """Goes on where the verb paused. The next question, when there is another.
+
+    A refusal, and a time that is over, need nobody who is still there: nothing more runs for them in any build.
+    """
     answer = turn.answer
     if answer is None or not pending.rounds:
         raise UsageError("a resumed turn needs its answer and the rounds it paused in")
-    if pending.output != schema_mark(turn.plan.shape):
+    is_refusal = answer.approved is False
+    if pending.output != schema_mark(turn.plan.shape) and not is_refusal:
         raise _refused("the agent's output type is another than when it paused")
     turn.resuming = None
     remember_effects(turn, pending)
@@ -46,6 +51,9 @@ async def resume_verb(
     kind, _, by = pending.place.partition("/")
     if kind == "reply":
         if reply_hooks is None or not any(h.mark == by for h in turn.plan.on["reply"]):
+            if is_refusal:
+                _deny_all(turn, round_id, by, answer)
+                return None
             raise _refused(_gone("reply hook", by))
         turn.resumed = answer
         asked = await reply_hooks(turn, pending.key, batch.data, round_id, by)
@@ -53,17 +61,57 @@ async def resume_verb(
     call = next((c for c in turn.working.round(round_id).calls if c.id == pending.question.call), None)
     if call is None:
         raise UsageError("the call that asked is not in the conversation any more", code="asker-gone")
-    if call.name not in batch.tools:
-        raise _refused(_gone("tool", call.name))
-    if schema_mark(batch.tools[call.name]) != pending.tool:
-        raise _refused(f"the tool {call.name!r} has another schema than when it was called")
+    why = _missing(turn, batch, pending, call.name)
+    if why and not is_refusal:
+        raise _refused(why)
     paused_on = f"the turn paused on {call.name!r} before this call was reached"
     settle_rest(turn, round_id, paused_on, turn.cause, besides={call.id, *turn.paused_children})
     try:
-        asking = await _go_on(turn, batch, round_id, call, kind, by, answer) or await _ask_next(turn, batch, round_id)
+        if why:
+            _refuse(turn, round_id, call, pending.place, answer)
+            asking = None
+        else:
+            asking = await _go_on(turn, batch, round_id, call, kind, by, answer)
+        asking = asking or await _ask_next(turn, batch, round_id)
     except AskerGone as gone:
         raise gone.error from None
     return None if asking is None else pause(turn, asking, batch.verb, batch.data)
+
+
+def _missing(turn: Turn, batch: Batch, pending: Pending, tool: str) -> str:
+    """Which of what an approval goes on with is not in this build any more; empty when all of it is."""
+    kind, _, by = pending.place.partition("/")
+    if tool not in batch.tools:
+        return _gone("tool", tool)
+    if schema_mark(batch.tools[tool]) != pending.tool:
+        return f"the tool {tool!r} has another schema than when it was called"
+    if has_not_run(kind) and not any(h.mark == by for h in turn.plan.on["before_tool"]):
+        return _gone("rule", by)
+    return ""
+
+
+def _refuse(turn: Turn, round_id: str, call: ToolCall, place: str, answer: Answered) -> None:
+    """Settles a call that a person refused, or nobody answered about, without whoever asked."""
+    kind, _, by = place.partition("/")
+    if kind == "handler":
+        _leave_waiting(turn, round_id, call, "what asked is gone")
+        return
+    if has_not_run(kind):
+        _file_refusal(turn, by, call, answer)
+    return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), turn.cause)
+
+
+def _deny_all(turn: Turn, round_id: str, by: str, answer: Answered) -> None:
+    """A batch that a person refused, where the hook that asked about it is gone."""
+    for call in turn.working.round(round_id).calls:
+        if call.status == "asked":
+            _file_refusal(turn, by, call, answer, moment="reply")
+            return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), turn.cause)
+
+
+def _file_refusal(turn: Turn, by: str, call: ToolCall, answer: Answered, moment: Moment = "before_tool") -> None:
+    why = "expired" if answer.expired else "declined"
+    file_verdict(turn, moment, by, "deny", why, call=call.id, where=place_of(call))
 
 
 async def _ask_next(turn: Turn, batch: Batch, round_id: str) -> Asking | None:
@@ -91,12 +139,8 @@ async def _go_on(
 ) -> Asking | None:
     cause = turn.cause or 0
     if has_not_run(kind):
-        if not any(h.mark == by for h in turn.plan.on["before_tool"]):
-            raise _refused(_gone("rule", by))
         if answer.approved is not True:
-            why = "expired" if answer.expired else "declined"
-            file_verdict(turn, "before_tool", by, "deny", why, call=call.id, where=place_of(call))
-            return_call(turn, call, round_id, "denied", (Text(declined_text(answer)),), cause)
+            _refuse(turn, round_id, call, f"{kind}/{by}", answer)
             return None
         return await resume_call(turn, batch, round_id, call, behind=f"{kind}/{by}", cause=cause)
     if kind == "result" and answer.approved is False and answer.value is None:
@@ -150,5 +194,5 @@ def _refused(why: str) -> UsageError:
     return UsageError(
         f"this turn cannot go on: {why}",
         code="asker-gone",
-        hint="answer with an agent that still has it, or let the question go",
+        hint="answer with an agent that still has it, or decline, which lets the question go",
     )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from onrecord.turn.director import Query
     from onrecord.turn.result import TurnResult
 
-__all__ = ("Turn",)
+__all__ = ("SETTLE_S", "Turn")
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -15,9 +15,10 @@ from onrecord.record.kinds import TurnOpened, TurnResumed
 from onrecord.testing import ScriptedModel, call
 from onrecord.tools.tool import Tool
 from onrecord.tools.toolset import StaticTools
-from onrecord.turn.moments import Allow, Deny
-from tests.turn.acting import bodies, keeping, texts, turn
+from onrecord.turn.moments import Allow, Deny, Hooks
+from tests.turn.acting import Named, bodies, keeping, texts, turn
 from tests.turn.pausing.asking import answered, approve, checked
+from tests.turn.pausing.asking import asks as asking
 
 pytestmark = pytest.mark.unit
 
@@ -115,6 +116,55 @@ async def test_a_build_that_could_not_mean_the_same_is_refused(build: Any, probl
     assert (told.value.code, ran) == ("asker-gone", [])
     assert (await answered(old, paused, approved=True)).text == "Done."
     assert ran == [8]
+
+
+@pytest.mark.parametrize(
+    "over", [{"approved": False, "by": "Maria"}, {"approved": False, "expired": True}], ids=["no", "late"]
+)
+@pytest.mark.parametrize(("build", "problem"), REFUSED, ids=[problem for _, problem in REFUSED])
+async def test_a_refusal_needs_nobody_who_is_gone(build: Any, problem: str, over: dict[str, Any]) -> None:
+    """Nothing runs for it in any build; a session whose asker is gone for good would else wait for ever."""
+    ran: list[Any] = []
+    old, model = built([pay(ran)], [asks]), ScriptedModel("1")
+    paused = await turn(old)
+    new = build(ran).with_(model=model)
+    done = await answered(new, paused, **over)
+    assert done.status == "answered"
+    assert done.session is not None
+    assert done.session.question is None
+    assert ran == []
+    assert texts(model.requests[0])[0].startswith("Expired" if "expired" in over else "Declined by Maria")
+    checked(new, paused, done)
+
+
+async def test_a_question_that_is_over_lets_go_of_a_handler_that_is_gone() -> None:
+    """It ran and asked in its middle: what it did before is not known, and the model reads so."""
+    size = Tool("size", asking(), parameters=EUROS)
+    script = ScriptedModel([call("size", euros=1), call("pay", euros=8)], "Done.")
+    paused = await turn(Agent(script, tools=[size, pay([])]))
+    model = ScriptedModel("Done.")
+    new: Agent[Any, Any] = Agent(model, tools=[pay([])])
+    done = await answered(new, paused, approved=False, expired=True)
+    assert done.text == "Done."
+    first, second = texts(model.requests[0])
+    assert "outcome is unknown" in first
+    assert "Not executed" in second
+    checked(new, paused, done)
+
+
+async def test_a_batch_that_is_refused_needs_no_hook() -> None:
+    """All of its calls are denied."""
+
+    async def wonders(turn: Any, heard: Any) -> Any:
+        return Ask("Pay both?") if heard.calls else heard
+
+    script = ScriptedModel([call("pay", euros=8), call("pay", euros=9, wire_id="two")], "Done.")
+    paused = await turn(Agent(script, tools=[pay([])], features=[Named("wonders", Hooks(on_reply=wonders))]))
+    model = ScriptedModel("Done.")
+    new: Agent[Any, Any] = Agent(model, tools=[pay([])])
+    done = await answered(new, paused, approved=False, by="Maria")
+    assert (done.text, texts(model.requests[0])) == ("Done.", ["Declined by Maria."] * 2)
+    checked(new, paused, done)
 
 
 async def test_a_check_in_that_the_new_build_does_not_need_is_not_skipped() -> None:
