@@ -18,7 +18,7 @@ from onrecord.conversation.outgoing import Outgoing, Wake
 from onrecord.errors import SessionBusy, TurnParked, UsageError
 from onrecord.host import Host, Ticket
 from onrecord.host.heartbeat import renew
-from onrecord.host.running import Leased
+from onrecord.host.leased import Leased
 from onrecord.models.chunks import CallChunk, Chunk, Finished, TextChunk
 from onrecord.models.model import ModelCard
 from onrecord.models.request import Request, Wire

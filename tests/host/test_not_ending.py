@@ -11,7 +11,7 @@ from onrecord.agent import Agent
 from onrecord.conversation.identity import SessionKey
 from onrecord.conversation.inputs import Interruption
 from onrecord.governance import before_tool
-from onrecord.host import Host, running
+from onrecord.host import Host, leased, running
 from onrecord.record.kinds import TurnClosed
 from onrecord.session.memory_store import MemoryStore
 from onrecord.testing import ScriptedModel, call
@@ -52,7 +52,8 @@ def paying(keys: list[str], until: asyncio.Event | None = None) -> Agent[Any, An
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits ten seconds for what does not end."""
-    monkeypatch.setattr(running, "STOPPING_S", 0.05)
+    for module in (leased, running):
+        monkeypatch.setattr(module, "STOPPING_S", 0.05)
 
 
 async def test_a_turn_that_does_not_end_keeps_no_host_from_closing(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
 from onrecord.conversation.outgoing import Outgoing
 from onrecord.errors import StoreError
-from onrecord.host import running
-from onrecord.host.running import Leased, Name, name_of, tell_stuck
+from onrecord.host.leased import Leased, Name, ended_by, name_of, stopped
 from onrecord.host.setup import CRASHES, Setup, log
 from onrecord.session.inbox import Row
 
-__all__ = ("AT_ONCE", "Delivery", "ended_by", "stopped")
+__all__ = ("AT_ONCE", "Delivery")
 
 AT_ONCE = 32
 """How many messages a host delivers at once, each of another session."""
@@ -96,23 +95,3 @@ class Delivery:
         for row in await stopped([*self.running.values()]):
             with suppress(StoreError):  # then its lease ends by itself
                 await self._setup.store.again(row, due=self._setup.effects.now(), rung=row.rung)
-
-
-async def stopped(leased: Sequence[Leased]) -> list[Row]:
-    """Stops what runs and waits for its end. The rows of what does not end, which others have to take."""
-    for one in leased:
-        one.stop()
-    await ended_by(asyncio.get_running_loop().time() + running.STOPPING_S, [one.task for one in leased])
-    stuck = [one for one in leased if one.is_stuck]
-    await ended_by(math.inf, [one.task for one in leased if one not in stuck])
-    for one in stuck:
-        tell_stuck(one.row, "was stopped with its host")
-    return [one.row for one in stuck]
-
-
-async def ended_by(until: float, tasks: Iterable[asyncio.Task[None] | None]) -> None:
-    """Waits for tasks until the loop's clock says so (``inf``: as long as it takes); what goes on is left alone."""
-    waiting = [task for task in tasks if task is not None and not task.done()]
-    seconds = until - asyncio.get_running_loop().time()
-    if waiting and seconds > 0:
-        await asyncio.wait(waiting, timeout=None if seconds == math.inf else seconds)

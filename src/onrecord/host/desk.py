@@ -25,10 +25,11 @@ from onrecord.conversation.inputs import (
 from onrecord.conversation.outgoing import Outcome
 from onrecord.errors import SessionBusy, StoreError, UsageError
 from onrecord.host.hot import HotSessions
+from onrecord.host.leased import name_of
 from onrecord.host.live import Draft, Live, LiveItem, Place
 from onrecord.host.questions import check_fit
 from onrecord.host.row_options import encode_options
-from onrecord.host.running import Asked, Ticket, name_of
+from onrecord.host.running import Asked, Ticket
 from onrecord.host.setup import Setup
 from onrecord.host.taking import as_history
 from onrecord.host.tickets import Tickets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from onrecord.host.running import Leased
+from onrecord.host.leased import Leased
 from onrecord.host.setup import Setup, code_of, log
 
 __all__ = ("keep_leases", "renew")

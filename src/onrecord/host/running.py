@@ -12,22 +12,14 @@ from onrecord.conversation.identity import Identity, SessionKey
 from onrecord.conversation.inputs import Interruption
 from onrecord.conversation.outgoing import Delta
 from onrecord.host.hot import is_about
+from onrecord.host.leased import STOPPING_S, Leased, tell_stuck
 from onrecord.host.live import Draft
-from onrecord.host.setup import log
 from onrecord.session.inbox import Row
 from onrecord.session.session import Session
 from onrecord.turn.result import O, TurnResult
 from onrecord.turn.turn import SETTLE_S, Turn
 
-__all__ = ("STOPPING_S", "Asked", "Leased", "Name", "Running", "Ticket", "name_of", "tell_stuck")
-
-Name = tuple[SessionKey, str]
-"""What a row of the inbox is known by: its session and its key."""
-
-
-def name_of(row: Row) -> Name:
-    """The row's name in its box."""
-    return (row.session, row.key)
+__all__ = ("Asked", "Running", "Ticket")
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -37,59 +29,6 @@ class Asked(Struct, frozen=True, kw_only=True):
     options: tuple[object, ...] = ()
     history: Any = None
     emit: Callable[[Delta], None] | None = None
-
-
-STOPPING_S = 10.0
-"""How long something may take to end that was told to, until it is said that it does not. Clean-up takes a while."""
-
-
-def tell_stuck(row: Row, why: str) -> None:
-    """Says that what takes a row does not end. Python cannot end a task that does not want to."""
-    log.error(
-        "what takes a row %s and does not end: a rule, a tool, a model or `deliver` swallows its cancellation", why,
-        extra={"row": row.n, "code": "does-not-end"},
-    )  # fmt: skip
-
-
-class Leased:
-    """A row that this host has leased, and the task it is in."""
-
-    __slots__ = ("has_begun", "has_ended", "is_lost", "is_stopped", "row", "task")
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.task: asyncio.Task[None] | None = None
-        self.has_begun = self.has_ended = self.is_lost = self.is_stopped = False
-
-    def check(self) -> None:
-        """Begins, unless it is to be left already: a task that is cancelled before its first step tidies nothing up."""
-        self.has_begun = True
-        if self.is_lost or self.is_stopped:
-            raise asyncio.CancelledError
-
-    def interrupt(self, by: Interruption) -> bool:
-        """Stops what can be stopped. Whether it could."""
-        return False
-
-    def lose(self) -> None:
-        """Somebody else has the row now: it is left, and nothing of it is stored."""
-        self.is_lost = True
-        self._leave()
-
-    def stop(self) -> None:
-        """The host closes: it is left, and its row given back."""
-        self.is_stopped = True
-        self._leave()
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether it still runs, and not because it is being stored."""
-        return self.task is not None and not self.task.done() and self.has_begun and not self.has_ended
-
-    def _leave(self) -> None:
-        # Once it is being stored, the store decides: it compares leases, and finishes what it began.
-        if self.task is not None and self.has_begun and not self.has_ended:
-            self.task.cancel()
 
 
 class Running(Leased):

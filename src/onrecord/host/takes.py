@@ -13,10 +13,10 @@ from typing import Any
 
 from onrecord.conversation.identity import SessionKey
 from onrecord.errors import LeaseLost, OnrecordError, StoreError
-from onrecord.host.delivery import ended_by, stopped
 from onrecord.host.hot import HotSessions
+from onrecord.host.leased import Name, ended_by, name_of, stopped
 from onrecord.host.live import Live
-from onrecord.host.running import Name, Running, name_of
+from onrecord.host.running import Running
 from onrecord.host.setup import Setup, log
 from onrecord.host.taking import GivenBack, take_row
 from onrecord.host.tickets import Tickets, row_of

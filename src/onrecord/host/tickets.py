@@ -11,7 +11,8 @@ from onrecord.conversation.identity import SessionKey
 from onrecord.errors import StoreError, TurnParked, UsageError
 from onrecord.host.elsewhere import result_elsewhere
 from onrecord.host.hot import HotSessions
-from onrecord.host.running import Asked, Name, name_of
+from onrecord.host.leased import Name, name_of
+from onrecord.host.running import Asked
 from onrecord.session.inbox import Row
 from onrecord.session.store import Store
 from onrecord.turn.result import TurnResult

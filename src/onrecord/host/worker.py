@@ -10,11 +10,11 @@ import math
 from contextlib import suppress
 from datetime import datetime
 
-from onrecord.host.delivery import Delivery, ended_by
+from onrecord.host.delivery import Delivery
 from onrecord.host.heartbeat import keep_leases
 from onrecord.host.hot import HotSessions
+from onrecord.host.leased import Leased, ended_by
 from onrecord.host.live import Live
-from onrecord.host.running import Leased
 from onrecord.host.setup import Setup, code_of, log
 from onrecord.host.takes import Takes
 from onrecord.host.tickets import Tickets
