@@ -155,13 +155,19 @@ def resolved(schema: Json, whole: Mapping[str, Json]) -> Mapping[str, Json]:
     return {}
 
 
-def branches(schema: Mapping[str, Json], whole: Mapping[str, Json]) -> tuple[Mapping[str, Json], ...]:
-    """The alternatives of ``anyOf``, ``oneOf`` or a list of types; one, itself, for any other schema."""
+def branches(schema: Mapping[str, Json], whole: Mapping[str, Json], depth: int = 4) -> tuple[Mapping[str, Json], ...]:
+    """The alternatives of ``anyOf``, ``oneOf`` or a list of types; one, itself, for any other schema.
+
+    Alternatives inside of them are among them, down to this depth: a schema may refer to itself.
+    """
     for key in ("anyOf", "oneOf"):
         held = schema.get(key)
         if isinstance(held, Sequence) and not isinstance(held, str) and held:
             rest = {name: value for name, value in schema.items() if name != key}
-            return tuple({**rest, **resolved(one, whole)} for one in held)
+            found: list[Mapping[str, Json]] = [{**rest, **resolved(one, whole)} for one in held]
+            if depth:
+                found = [inner for one in found for inner in branches(one, whole, depth - 1)]
+            return tuple(found)
     kinds = schema.get("type")
     if isinstance(kinds, list) and kinds:
         return tuple({**schema, "type": kind} for kind in kinds)
