@@ -12,6 +12,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-annotate --upgrade
 
 WHOLE  := not bench and not live
+SAME   := --hypothesis-profile repeatable
 COVER  := $(BIN)/python -m coverage run --data-file
 # Tests that mostly wait for processes of their own: they run beside the others.
 # Those of flows, hosts and stores are with them, so that both halves take about the same time.
@@ -20,7 +21,7 @@ APART  := tests/docs tests/gates tests/soak tests/days tests/breaking tests/flow
           tests/cli/test_chat_pipe.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak days docs bench lock snapshots coverage format clean
+.PHONY: help demo test check thorough soak days docs bench lock snapshots coverage format clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -32,8 +33,8 @@ test: $(DEV)  ## everything: gates, budgets, then all tests
 	$(BIN)/python -m gates.run
 	@if [ -d tests/bench ]; then $(TESTS) -q -m bench -p no:randomly tests/bench; fi
 	@rm -f $(VENV)/.coverage.*; \
-	$(COVER)=$(VENV)/.coverage.apart -m pytest -q -m "$(WHOLE)" $(APART) > $(VENV)/apart.txt 2>&1 & apart=$$!; \
-	$(COVER)=$(VENV)/.coverage.other -m pytest -m "$(WHOLE)" $(APART:%=--ignore=%); other=$$?; \
+	$(COVER)=$(VENV)/.coverage.apart -m pytest -q $(SAME) -m "$(WHOLE)" $(APART) > $(VENV)/apart.txt 2>&1 & apart=$$!; \
+	$(COVER)=$(VENV)/.coverage.other -m pytest $(SAME) -m "$(WHOLE)" $(APART:%=--ignore=%); other=$$?; \
 	echo "tests of whole processes, run beside these:"; wait $$apart; ended=$$?; tail -n 60 $(VENV)/apart.txt; \
 	exit $$((other + ended))
 	@$(BIN)/python -m coverage combine -q $(VENV)/.coverage.apart $(VENV)/.coverage.other
@@ -42,6 +43,10 @@ test: $(DEV)  ## everything: gates, budgets, then all tests
 
 check: $(DEV)  ## the gates alone: types, lint, layers, snapshots, documents
 	$(BIN)/python -m gates.run
+
+thorough: $(DEV)  ## the property tests with a thousand examples each, drawn anew
+	$(TESTS) -q -p no:randomly --hypothesis-profile thorough \
+	  $$(grep -rlE "^@given|RuleBasedStateMachine" tests --include='test_*.py' --exclude-dir=bench)
 
 soak: $(DEV)  ## kills workers 200 times over some minutes and checks every promise (KILLS=, SEED=)
 	$(BIN)/python -m tests.soak.run --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))

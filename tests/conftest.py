@@ -18,9 +18,11 @@ from gates.coverage_floors import problems as coverage_problems
 CATEGORIES = frozenset({"unit", "integration", "live", "bench", "docs"})
 WHOLE_RUN = "not bench and not live"  # what `make test` measures
 
-# Every run draws anew, so that many runs see many examples: `pytest --hypothesis-profile thorough` sees them in one.
+# `pytest` draws anew at each run, so that many runs see many examples; `make thorough` sees them in one. `make test` draws
+# the same ones for the same tests: what it says of a commit is no matter of luck.
 # There is no deadline for one example: on a busy machine an import in the first one is slower than any that would help.
 settings.register_profile("everyday", max_examples=60, deadline=None)
+settings.register_profile("repeatable", max_examples=60, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("everyday")
 
