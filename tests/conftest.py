@@ -18,8 +18,8 @@ from gates.coverage_floors import problems as coverage_problems
 CATEGORIES = frozenset({"unit", "integration", "live", "bench", "docs"})
 WHOLE_RUN = "not bench and not live"  # what `make test` measures
 
-# `pytest` draws anew at each run, so that many runs see many examples; `make thorough` sees them in one. `make test` draws
-# the same ones for the same tests: what it says of a commit is no matter of luck.
+# `pytest` draws anew at each run, so that many runs see many examples; `make thorough` sees them in one. `make test`
+# draws the same ones for the same tests: what it says of a commit is no matter of luck.
 # There is no deadline for one example: on a busy machine an import in the first one is slower than any that would help.
 settings.register_profile("everyday", max_examples=60, deadline=None)
 settings.register_profile("repeatable", max_examples=60, deadline=None, derandomize=True)
