@@ -123,8 +123,9 @@ def lets_live(store: Path, patience_s: float = 20.0) -> None:
     On a busy machine no life of some milliseconds is long enough for a turn.
     """
     until = time.monotonic() + patience_s
-    while any(row.attempt >= 3 for row in rows(store, "in")) and time.monotonic() < until:
-        time.sleep(0.02)  # another process works: there is nothing here to wait on, and its row says when it is done
+    while any(row.attempt >= 3 for row in rows(store, "in")):
+        assert time.monotonic() < until, "the chat that is alive took no message of its store"
+        time.sleep(0.02)  # another process works, and only its row says when it is done
 
 
 class Insistent:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,11 @@ def call_answered(params: dict[str, Any]) -> dict[str, Any] | None:
     return called(name, params.get("arguments") or {}, params.get("_meta") or {})
 
 
+def until_killed() -> None:
+    """Reads nothing more and says nothing more: only a client that ends this process gets rid of it."""
+    threading.Event().wait()
+
+
 def answer(message: dict[str, Any]) -> None:
     """Answers one message."""
     method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
@@ -95,7 +100,8 @@ def answer(message: dict[str, Any]) -> None:
     behaviour = how()
     tools = {} if "no-tools" in behaviour else {"tools": {"listChanged": True}}
     if method == "initialize":
-        time.sleep(30 if "slow" in behaviour else 0)  # longer than any test waits: the client gives it up and kills it
+        if "slow" in behaviour:
+            until_killed()
         info = {"name": "raw", "version": "1.2.3"}
         result: dict[str, Any] | None = {"protocolVersion": "2025-06-18", "capabilities": tools, "serverInfo": info}
     elif method == "server/discover" and "modern" in behaviour:
@@ -129,7 +135,7 @@ def main() -> None:
         deaf = "deaf" in how()
         answer(json.loads(line))
         if deaf:
-            time.sleep(30)  # it reads nothing more; the client gives it up and kills it
+            until_killed()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 
 from onrecord.agent import Agent
 from onrecord.conversation.identity import Identity, SessionKey
+from onrecord.host import Host, Ticket
 from onrecord.host.setup import Given
 from onrecord.memory import Episodes, Facts, Kept, Memory, PlainShelf, Recent, Summary
 from onrecord.memory.ports import KeptKind, Space
@@ -34,6 +35,14 @@ class Late(PlainShelf):
             self.waits.set()
             await self.goes_on.wait()
         await super().put(space, kept, **about)
+
+    async def held_up(self, host: Host[Any, Any], text: str) -> Ticket[Any]:
+        """A message whose turn has come to this shelf, and waits."""
+        self.waits.clear()
+        self.goes_on.clear()
+        ticket = await host.send("s", text)
+        await self.waits.wait()
+        return ticket
 
 
 async def given(key: SessionKey, input: Any) -> Given[Any]:
@@ -60,10 +69,7 @@ async def test_a_turn_that_settles_meanwhile_leaves_nothing(what: str, turns: in
         shelf.goes_on.set()
         for _ in range(turns):
             await host.turn("s", "My name is Ana")
-        shelf.waits.clear()
-        shelf.goes_on.clear()
-        ticket = await host.send("s", "I live in Porto")
-        await shelf.waits.wait()
+        ticket = await shelf.held_up(host, "I live in Porto")
         eraser = elsewhere if other else host
         if what == "message":
             session = await store.load("s")
@@ -103,10 +109,7 @@ async def test_a_reset_forgets_nothing() -> None:
     async with hosted(agent, store=store, given=given) as host, hosted(agent, store=store, given=given) as elsewhere:
         shelf.goes_on.set()
         await host.turn("s", "My name is Ana")
-        shelf.waits.clear()
-        shelf.goes_on.clear()
-        ticket = await host.send("s", "hello")
-        await shelf.waits.wait()
+        ticket = await shelf.held_up(host, "hello")
         await elsewhere.reset("s", by="ana")
         shelf.goes_on.set()
         await ticket.result()
@@ -123,10 +126,7 @@ async def test_what_was_erased_before_a_turn_began_is_not_erased_again() -> None
         assert first.session is not None
         await host.erase("s", messages=[first.session.conversation.messages[0].id], why="asked")
         await host.turn("s", "My name is Ana")
-        shelf.waits.clear()
-        shelf.goes_on.clear()
-        ticket = await host.send("s", "hello")
-        await shelf.waits.wait()
+        ticket = await shelf.held_up(host, "hello")
         await elsewhere.reset("s", by="ana")
         shelf.goes_on.set()
         await ticket.result()

@@ -2,6 +2,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,13 @@ from onrecord.testing.conformance.samples import turn
 from tests.stores.filled import CANARY, filled, outcome
 
 pytestmark = pytest.mark.integration
+
+
+def meddle(path: Path, *statements: str) -> None:
+    """Somebody else writes in the file."""
+    with closing(sqlite3.connect(path)) as meddler, meddler:
+        for sql in statements:
+            meddler.execute(sql)
 
 
 def _garble(path: Path, offset: int, size: int = 512) -> None:
@@ -83,9 +91,7 @@ async def test_an_entry_missing_from_a_long_record_is_told(tmp_path: Path) -> No
     path = tmp_path / "x.db"
     session = await filled(path, 200)
     assert session.seq > 2 * 500
-    with sqlite3.connect(path) as meddler:
-        meddler.execute("delete from entries where place % 4294967296 = 9")
-    meddler.close()
+    meddle(path, "delete from entries where place % 4294967296 = 9")
     async with SqliteStore(path) as store:
         found = await outcome(lambda: record(store, "s"))
         assert isinstance(found, StoreError)
@@ -114,9 +120,7 @@ async def test_rows_that_make_no_sense_are_told(tmp_path: Path, sql: str) -> Non
     """A sound file with wrong rows is damaged too: nothing is guessed, and the rest of the store works."""
     path = tmp_path / "x.db"
     await filled(path)
-    with sqlite3.connect(path) as meddler:
-        meddler.execute(sql)
-    meddler.close()
+    meddle(path, sql)
     async with SqliteStore(path) as store:
         ends = [await outcome(lambda: store.load("s")), await outcome(lambda: record(store, "s"))]
         told = [end for end in ends if isinstance(end, StoreError)]
@@ -150,11 +154,7 @@ async def test_what_makes_no_sense_can_be_erased(tmp_path: Path, sql: str) -> No
     await filled(path)
     async with SqliteStore(path) as store:
         other = await store.commit(turn("another"))
-    with sqlite3.connect(path) as meddler:
-        meddler.execute(
-            f"{sql}{' and' if 'where' in sql else ' where'} {'no' if 'sessions' in sql else 'place >> 32'}=1"
-        )
-    meddler.close()
+    meddle(path, f"{sql}{' and' if 'where' in sql else ' where'} {'no' if 'sessions' in sql else 'place >> 32'}=1")
     async with SqliteStore(path) as store:
         await store.erase("s", why="asked")
         assert await store.load("another") == other
@@ -168,10 +168,8 @@ async def test_a_name_of_a_table_that_is_no_text_is_told_everywhere(tmp_path: Pa
     """The driver would quote it in its own error, which is then no text either."""
     path = tmp_path / "x.db"
     await filled(path, 1)
-    with sqlite3.connect(path) as meddler:
-        meddler.execute("pragma writable_schema=1")
-        meddler.execute("update sqlite_master set name=cast(x'73841ff1' as text) where name='sessions'")
-    meddler.close()
+    rename = "update sqlite_master set name=cast(x'73841ff1' as text) where name='sessions'"
+    meddle(path, "pragma writable_schema=1", rename)
     store = SqliteStore(path)
 
     async def now(call: Callable[[], object]) -> object:
@@ -197,9 +195,7 @@ async def test_a_count_that_is_no_number_is_told(tmp_path: Path, count: str, siz
     """However long the session is."""
     path = tmp_path / "x.db"
     await filled(path, size)
-    with sqlite3.connect(path) as meddler:
-        meddler.execute(f"update sessions set messages={count}")  # noqa: S608 - a text of this test
-    meddler.close()
+    meddle(path, f"update sessions set messages={count}")  # noqa: S608 - a text of this test
     async with SqliteStore(path) as store:
         found = await outcome(lambda: store.load("s"))
         assert isinstance(found, StoreError)

@@ -246,7 +246,7 @@ def _left(make: Callable[[], L], what: str) -> L | None:
     """Something as readers get it. What cannot be redacted is shown to nobody."""
     try:
         return make()
-    except Exception as error:  # noqa: BLE001 - a redaction may be an application's, and what it failed over may not leave as it is
+    except Exception as error:  # noqa: BLE001 - an application's redaction raises what it likes; nothing unredacted leaves for that
         log.warning("%s is shown to no reader: its redaction failed (%s)", what, type(error).__name__)
         return None
 

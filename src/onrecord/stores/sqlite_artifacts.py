@@ -46,8 +46,6 @@ _OWN_FILE = OwnFile(what="artifacts", instead="MemoryArtifacts()", id=ARTIFACTS_
 _SWEPT_AT_ONCE = 256 << 20
 """Bytes up to which a file is rewritten when something is let go of: about a second, in which nobody can write."""
 
-_IN = "tenant=? and session=? and owner=?"
-
 
 class SqliteArtifacts:
     """Artifacts in the SQLite file at ``path``, opened on first use and made when there is none.
@@ -86,11 +84,13 @@ class SqliteArtifacts:
         """See `ArtifactStore.forget`. StoreError (``store-unswept``) where others kept the file in use: it is deleted,
         and what is left of it in the file goes with the next `forget`.
         """
-        where, of = _theirs(what)
+        is_person = isinstance(what, Identity)
+        of = (_owner(what),) if isinstance(what, Identity) else (what.tenant, what.id)
         if turns is None:
-            work = partial(_deleted, f"delete from artifacts where {where}", of)  # noqa: S608 - our own text
+            work = partial(_deleted, _DELETE_OF_PERSON if is_person else _DELETE_OF_SESSION, of)
         else:
-            work = partial(_deleted_of_turns, self._known, where, of, turns)
+            read = _READ_OF_PERSON if is_person else _READ_OF_SESSION
+            work = partial(_deleted_of_turns, self._known, read, of, turns)
         await self._delete(work, sure=True)
 
     async def expire(self, before: datetime | None, now: datetime, /) -> None:
@@ -128,7 +128,7 @@ class SqliteArtifacts:
         at, over = micros(artifact.created_at), artifact.expires_at
         known = self._cells.seal(msgspec.json.encode(artifact), "known", *place)
         with transaction(connection):
-            sql = f"delete from artifacts where ({_IN} and ref=?) or over<=?"  # noqa: S608 - our own text
+            sql = "delete from artifacts where (tenant=? and session=? and owner=? and ref=?) or over<=?"
             gone = connection.execute(sql, (*place, at)).rowcount > 0
             connection.execute(
                 "insert into artifacts(tenant, session, owner, ref, at, over, size, known, data)"
@@ -141,12 +141,12 @@ class SqliteArtifacts:
             self._unswept = gone or self._unswept
 
     def _head(self, scope: ArtifactScope, ref: str, connection: sqlite3.Connection) -> Artifact | None:
-        sql = f"select known from artifacts where {_IN} and ref=?"  # noqa: S608 - our own text
+        sql = "select known from artifacts where tenant=? and session=? and owner=? and ref=?"
         found = connection.execute(sql, (*_named(scope), ref)).fetchone()
         return None if found is None else self._known(found[0], *_named(scope), ref)
 
     def _get(self, scope: ArtifactScope, ref: str, connection: sqlite3.Connection) -> bytes | None:
-        sql = f"select known, data from artifacts where {_IN} and ref=?"  # noqa: S608 - our own text
+        sql = "select known, data from artifacts where tenant=? and session=? and owner=? and ref=?"
         found = connection.execute(sql, (*_named(scope), ref)).fetchone()
         if found is None:
             return None
@@ -156,7 +156,7 @@ class SqliteArtifacts:
         return data
 
     def _list(self, scope: ArtifactScope, connection: sqlite3.Connection) -> Sequence[Artifact]:
-        sql = f"select ref, known from artifacts where {_IN} order by n"  # noqa: S608 - our own text
+        sql = "select ref, known from artifacts where tenant=? and session=? and owner=? order by n"
         return tuple(self._readable(scope, connection.execute(sql, _named(scope)).fetchall()))
 
     def _readable(self, scope: ArtifactScope, found: Sequence[tuple[str, bytes]]) -> Iterator[Artifact]:
@@ -172,11 +172,10 @@ class SqliteArtifacts:
             raise damaged_artifact(f"{place[-1]} in {self._file.path!r} does not decode") from None
 
 
-def _theirs(what: Identity | SessionKey) -> tuple[str, tuple[str, ...]]:
-    """Which rows are those of a person, or of a session."""
-    if isinstance(what, Identity):
-        return "owner=?", (_owner(what),)
-    return "tenant=? and session=?", (what.tenant, what.id)
+_DELETE_OF_PERSON = "delete from artifacts where owner=?"
+_DELETE_OF_SESSION = "delete from artifacts where tenant=? and session=?"
+_READ_OF_PERSON = "select n, known, tenant, session, owner, ref from artifacts where owner=?"
+_READ_OF_SESSION = "select n, known, tenant, session, owner, ref from artifacts where tenant=? and session=?"
 
 
 def _deleted(sql: str, values: tuple[object, ...], connection: sqlite3.Connection) -> int:
@@ -186,13 +185,12 @@ def _deleted(sql: str, values: tuple[object, ...], connection: sqlite3.Connectio
 
 def _deleted_of_turns(
     read: Callable[..., Artifact],
-    where: str,
+    sql: str,
     of: tuple[str, ...],
     turns: Collection[str],
     connection: sqlite3.Connection,
 ) -> int:
     """Also what cannot be read: nobody can say of which turn it is."""
-    sql = f"select n, known, tenant, session, owner, ref from artifacts where {where}"  # noqa: S608 - our own text
     with transaction(connection):
         known = dict[int, Artifact | None]()
         for n, cell, *place in connection.execute(sql, of).fetchall():

@@ -17,6 +17,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -55,7 +56,7 @@ def absolute_path(path: str | os.PathLike[str], *, instead: str) -> str:
     name = os.fspath(path)
     if not name.strip() or name == ":memory:" or name.startswith("file:") or "\0" in name:
         raise ConfigurationError(f"{name!r} does not name a file", hint=f"give a path; in memory use {instead}")
-    return os.path.abspath(name)  # noqa: PTH100 - keeps symbolic links as they are
+    return str(Path(name).absolute())  # not resolved: what a symbolic link leads to may change
 
 
 class SqliteFile:

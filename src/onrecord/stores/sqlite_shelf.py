@@ -3,6 +3,8 @@
 The tables stand in `onrecord.stores.sqlite_shelf_schema`.
 """
 
+# ruff: noqa: S608  statements are put together from this file's own text, and values, words too, are always parameters
+
 from __future__ import annotations
 
 import os
@@ -136,7 +138,7 @@ class _Reading:
     ) -> list[Kept]:
         but, shown = _but(apart)
         sql = f"""select n, body from kept k where {_IN} and kind=? and n>?{but}
-            order by n desc limit ?"""  # noqa: S608 - our own text
+            order by n desc limit ?"""
         rows = connection.execute(sql, (*_named(space), kind, after, *shown, limit)).fetchall()
         return [self._read(space, n, body) for n, body in reversed(rows)]
 
@@ -165,7 +167,7 @@ class _Reading:
         rare, common = _apart(_indexed(_named(space), kind, asked), connection)
         found = self._ranked(space, kind, rare, 0, limit, apart, connection) if rare else []
         if common and len(found) < limit:
-            sql = f"select n from kept k where {_IN} and kind=? order by n desc limit 1 offset ?"  # noqa: S608 - our own text
+            sql = f"select n from kept k where {_IN} and kind=? order by n desc limit 1 offset ?"
             oldest = connection.execute(sql, (*_named(space), kind, MOST_MATCHED)).fetchone()
             since, held = oldest[0] if oldest is not None else 0, {one.kept.n for one in found}
             more = self._ranked(space, kind, common, since, limit, apart, connection)
@@ -180,7 +182,7 @@ class _Reading:
         but, shown = _but(apart)
         sql = f"""select k.n, k.body, bm25(words) from words join kept k on k.n=words.rowid
             where words match ? and words.rowid>? and k.kind=? and {_IN}{but}
-            order by bm25(words), k.n desc limit ?"""  # noqa: S608 - our own text; words are letters and digits
+            order by bm25(words), k.n desc limit ?"""
         given = (_any_of(words), since, kind, *_named(space), *shown, limit)
         rows = connection.execute(sql, given).fetchall()
         return [Found(self._read(space, n, body), -score) for n, body, score in rows]
@@ -197,7 +199,7 @@ class _Reading:
     ) -> list[Found]:
         but, shown = _but(apart)
         sql = f"""select k.n, k.body, v.body from kept k join vectors v on v.n=k.n
-            where {_IN} and k.kind=? and v.model=?{but} order by k.n desc limit ?"""  # noqa: S608 - our own text
+            where {_IN} and k.kind=? and v.model=?{but} order by k.n desc limit ?"""
         given = (*_named(space), kind, near.vector.of, *shown, MOST_COMPARED)
         rows = {n: (body, vector) for n, body, vector in connection.execute(sql, given)}
         vectors = [self.codec.open(vector, "vector", n, *_named(space)) for n, (_, vector) in rows.items()]
@@ -223,7 +225,7 @@ class _Cells(_Reading):
         connection: sqlite3.Connection,
     ) -> None:  # fmt: skip
         named = _named(space)
-        find = f"select n, body from kept k where {_IN} and key=?"  # noqa: S608 - our own text
+        find = f"select n, body from kept k where {_IN} and key=?"
         insert = "insert into kept(tenant, owner, session, memory, key, kind, at, body) values(?, ?, ?, ?, ?, ?, ?, ?)"
         with transaction(connection):
             key_of = self._keys(connection)
@@ -266,7 +268,7 @@ class _Cells(_Reading):
         for n, body in rows:
             whole = (self.sealed or self._unindex(connection, n, body)) and whole
             for table in ("kept", "sources", "people", "vectors"):
-                connection.execute(f"delete from {table} where n=?", (n,))  # noqa: S608 - our own names
+                connection.execute(f"delete from {table} where n=?", (n,))
         if not whole:  # what is damaged cannot say which words of the index were its
             connection.execute("insert into words(words) values('delete-all')")
             for n, named, one in self._readable(connection):
@@ -304,7 +306,7 @@ class _Cells(_Reading):
 
     def _gone(self, connection: sqlite3.Connection, which: str, given: tuple[str | int, ...]) -> int:
         with transaction(connection):
-            sql = f"select n, body from kept k where {which}"  # noqa: S608 - our own text
+            sql = f"select n, body from kept k where {which}"
             rows = connection.execute(sql, given).fetchall()
             self._delete(connection, rows)
             if rows and not self.sealed:  # one segment, in which nothing stands for what is gone

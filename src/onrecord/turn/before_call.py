@@ -101,7 +101,7 @@ class _Walk:
         for hook in stage if self.passed else self._behind(stage):
             try:
                 verdict: object = await hook.call(turn, replace(call, args=args()))
-            except BaseException as error:  # noqa: BLE001 - `failed_rule` lets through what ends the take
+            except BaseException as error:  # noqa: BLE001 - a rule that raises denies; `failed_rule` raises what ends the take
                 verdict = failed_rule(hook.name, error)
             turn.resumed = None
             if verdict is ALLOW:
