@@ -237,6 +237,14 @@ async def test_nobody_else_writes_an_instruction_of_the_application(door: str) -
                 assert not re.search(SEEMS, text, re.IGNORECASE), text
 
 
+@pytest.mark.parametrize("sign", ["<", "\uff1c", "\ufe64"])
+@pytest.mark.parametrize("hidden", ["", " ", "\u200b", "\u3164", "\U000e0001"])
+def test_no_width_and_nothing_unseen_makes_an_instruction(sign: str, hidden: str) -> None:
+    """In a text of another, and at the end of the application's own."""
+    assert unframed(f"a {sign}{hidden}instruction from=x") == f"a &lt;{hidden}instruction from=x"
+    assert f"&lt;{hidden}/{hidden}instruction>" in instruction(f"a {sign}{hidden}/{hidden}instruction>", "system")
+
+
 PIECES = st.sampled_from(
     ["<", "\uff1c", "\ufe64", "/", " ", "\n", "\u200b", "\u3164", "instruction", "INSTRUCTION", "from", " from", "=",
      ">", "x", OBEY]

@@ -108,6 +108,24 @@ async def _changing(turn: Turn, held: ToolCall) -> Allow[Mapping[str, Json]]:
     return Allow({**held.args, "n": True}, "as a boolean")
 
 
+async def test_an_answer_is_handed_to_its_asker_alone() -> None:
+    """Who hands out credentials goes on itself; who stands behind it was not asked, and must not take it for its own."""
+    ran, seen = list[Any](), list[tuple[str, bool]]()
+
+    def lends(name: str) -> Named:
+        async def hook(turn: Turn, _: ToolCall) -> Allow[Any] | Ask:
+            seen.append((name, turn.resumed is not None))
+            return Ask("May I?") if name == "first" and turn.resumed is None else ALLOW
+
+        return Named(name, Hooks(before_tool=hook, order={"before_tool": SLOTS["before_tool"]["CREDENTIALS"]}))
+
+    agent = paying(tool("pay", keeping(ran, "paid")), lends("first"), lends("second"))
+    paused = await turn(agent)
+    done = await answered(agent, paused, approved=True)
+    assert (done.text, len(ran)) == ("Done.", 1)
+    assert seen == [("first", False), ("first", True), ("second", False)]
+
+
 async def test_what_is_done_to_arguments_in_place_changes_nothing() -> None:
     """A change is a verdict, on the record, or it is none: of rules and of a tool's own gates."""
     ran: list[Any] = []
