@@ -109,7 +109,7 @@ async def _changing(turn: Turn, held: ToolCall) -> Allow[Mapping[str, Json]]:
 
 
 async def test_an_answer_is_handed_to_its_asker_alone() -> None:
-    """Who hands out credentials goes on itself; who stands behind it was not asked, and must not take it for its own."""
+    """Who hands out credentials goes on itself; who stands behind it was not asked, and takes it not for its own."""
     ran, seen = list[Any](), list[tuple[str, bool]]()
 
     def lends(name: str) -> Named:

@@ -145,14 +145,13 @@ async def test_the_folder_may_change_behind_a_relative_path(tmp_path: Path, monk
 
 async def test_a_link_leads_where_it_leads_when_the_store_is_opened(tmp_path: Path) -> None:
     """Not where it led when the store was made."""
-    (tmp_path / "link.db").symlink_to(tmp_path / "old.db")
-    store = SqliteStore(tmp_path / "link.db")
-    (tmp_path / "link.db").unlink()
-    (tmp_path / "link.db").symlink_to(tmp_path / "new.db")
+    (link := tmp_path / "link.db").symlink_to(tmp_path / "old.db")
+    store = SqliteStore(link)
+    link.unlink()
+    link.symlink_to(tmp_path / "new.db")
     await store.commit(turn("s"))
     await store.close()
-    assert (tmp_path / "new.db").is_file()
-    assert not (tmp_path / "old.db").exists()
+    assert ((tmp_path / "new.db").is_file(), (tmp_path / "old.db").exists()) == (True, False)
 
 
 # ---- disks that fail -------------------------------------------------------------------------------------------------
